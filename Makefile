@@ -1,0 +1,52 @@
+# One target for each thing a person does; `make help` lists them. Everything installs itself into .venv on first use.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3.11
+VENV ?= .venv
+# The one place that pins torch. Another build: make setup TORCH=torch==2.14.0 TORCH_INDEX=https://...
+TORCH ?= torch==2.13.0
+TORCH_INDEX ?=
+ENV ?= locomotion2d
+
+BIN := $(VENV)/bin
+RUN := $(BIN)/python
+STAMP := $(VENV)/.installed
+# One thread per process: two processes with two threads each crawl on two cores.
+export OMP_NUM_THREADS ?= 1
+export MUJOCO_GL ?= egl
+
+.PHONY: help setup test test-full lint perf pictures clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP)  ## install everything into .venv (the other targets do it by themselves)
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) on this machine; install Python 3.11 or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+test: $(STAMP)  ## the fast tests
+	$(RUN) -m pytest -n 2 $(PYTEST)
+
+test-full: $(STAMP)  ## all tests, with learning and fault injection
+	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
+
+lint: $(STAMP)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+perf: $(STAMP)  ## speed as ratios within one run; fails below a bar
+	$(RUN) -m codesign_bench.perf
+
+pictures: $(STAMP)  ## the pictures of the README
+	$(RUN) -m codesign_bench.contact_sheet out=docs/random_agents.png seed=3
+
+clean:  ## remove the installation and caches (never results)
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

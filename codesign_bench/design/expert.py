@@ -1,0 +1,202 @@
+"""Expert designs: an MJCF robot (gymnasium's Hopper, Ant, Swimmer, or any tree of hinges) converted into a design.
+
+The file is read through MuJoCo's own compiler, so defaults, `fromto`, frames and units mean here what they mean there.
+What cannot be an attribute becomes a constant of the design: joint offsets, hinge axes and ranges, friction, and rigid
+parts of the root (Ant's four stubs, Swimmer's head, which lies ahead of the root's joints).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import NUM_ATTRIBUTES, Design, FixedGeom
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.errors import DesignError
+
+Array = NDArray[Any]
+TOLERANCE = 1e-6  # metres
+
+
+@dataclass(frozen=True)
+class _Bone:
+    """A capsule or sphere in world coordinates of the expert's reference pose."""
+
+    start: Array
+    end: Array
+    radius: float
+    friction: tuple[float, float, float]
+
+
+def expert_path(name: str) -> Path:
+    """The expert's file: a path, or the name of a model that the installed gymnasium package ships."""
+    if Path(name).is_file():
+        return Path(name)
+    package = find_spec("gymnasium")
+    assets = Path(package.origin).parent / "envs" / "mujoco" / "assets" if package and package.origin else None
+    if assets and (assets / name).is_file():
+        return assets / name
+    known = ", ".join(sorted(p.name for p in assets.glob("*.xml"))) if assets else "none: gymnasium is not installed"
+    raise DesignError(f"There is no expert '{name}'; allowed are the path of an MJCF file or one of gymnasium's: {known}.")
+
+
+def expert_design(name: str, space: DesignSpace) -> tuple[Design, DesignSpace]:
+    """The converted design, and the space with bounds widened where a value of the expert lies outside them."""
+    import mujoco
+
+    path = expert_path(name)
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        raise DesignError(f"The expert {path.name} is not a valid MJCF model: {str(error).splitlines()[0]}.") from None
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    return _Reader(model, data, path.name, space).read()
+
+
+class _Reader:
+    """One conversion. Positions are world coordinates of the reference pose (qpos0), in which hinge angles are zero."""
+
+    def __init__(self, model: Any, data: Any, name: str, space: DesignSpace) -> None:
+        self.model, self.data, self.name, self.space = model, data, name, space
+        if model.nbody < 2 or np.count_nonzero(model.body_parentid[1:] == 0) != 1:
+            raise self.error("has not exactly one root body; allowed is one tree")
+        if np.any(model.body_parentid[1:] == 0) and model.body_jntnum[1] == 0:
+            raise self.error("has a root that is fixed to the world; allowed is a root with slides, hinges or a free joint")
+        self.gear = self._gears()
+
+    def error(self, text: str) -> DesignError:
+        return DesignError(f"The expert {self.name} {text}.")
+
+    def read(self) -> tuple[Design, DesignSpace]:
+        model = self.model
+        nodes = [1] + [b for b in range(2, model.nbody) if model.body_jntnum[b]]
+        node_of = {body: i for i, body in enumerate(nodes)}
+        parents = [-1] + [node_of[self._jointed_ancestor(body)] for body in nodes[1:]]
+        joints = [self._hinge(body) for body in nodes[1:]]
+        anchors = [self.data.xpos[1].copy()] + [self.data.xanchor[j].copy() for j in joints]
+
+        bones: list[_Bone | None] = []
+        for i in range(len(nodes)):
+            children = [anchors[k] for k in range(1, len(nodes)) if parents[k] == i]
+            bones.append(self._bone(nodes[i], anchors[i], children))
+        root_geoms = tuple(
+            FixedGeom(_triple(g.start - anchors[0]), _triple(g.end - anchors[0]), g.radius, g.friction)
+            for g in self._geoms(1)
+            if bones[0] is None or g.radius != bones[0].radius or not _same_capsule(g, bones[0])
+        )
+        ends = [anchors[0] if bone is None else bone.end for bone in bones]
+        values = np.zeros((len(nodes), NUM_ATTRIBUTES))
+        for i, bone in enumerate(bones):
+            if bone is not None:
+                gear = self.gear[joints[i - 1]] if i else 0.0
+                values[i] = [*self._in_plane(bone.end - anchors[i], i), gear, bone.radius, np.linalg.norm(bone.start - anchors[i])]
+        offsets = [np.zeros(3)] + [anchors[i] - ends[parents[i]] for i in range(1, len(nodes))]
+        limit = [[0.0, 0.0]] + [np.rad2deg(model.jnt_range[j]).tolist() for j in joints]
+        default = root_geoms[0].friction if root_geoms else (1.0, 0.005, 0.0001)
+        design = Design(
+            parents=np.asarray(parents),
+            attributes=np.zeros_like(values),
+            axis=np.asarray([np.zeros(3)] + [self.data.xaxis[j] for j in joints]),
+            range=np.asarray(limit).round(9),
+            friction=np.asarray([default if bone is None else bone.friction for bone in bones]),
+            joint_offset=np.where(np.abs(offsets) < 1e-12, 0.0, offsets),
+            root_bone=bones[0] is not None,
+            root_geoms=root_geoms,
+        )
+        tunable = self.space.tunable(design)
+        space = self.space.including(values, tunable)
+        design = design.with_attributes(np.where(tunable, space.normalised(values), 0.0))
+        space.check(design)
+        return design, space
+
+    # ---- parts of the tree -------------------------------------------------------------------------------------------
+
+    def _jointed_ancestor(self, body: int) -> int:
+        parent = int(self.model.body_parentid[body])
+        while parent > 1 and self.model.body_jntnum[parent] == 0:
+            parent = int(self.model.body_parentid[parent])
+        return parent
+
+    def _hinge(self, body: int) -> int:
+        model = self.model
+        joint = int(model.body_jntadr[body])
+        if model.body_jntnum[body] != 1 or model.jnt_type[joint] != 3:
+            raise self.error(f"has joints other than one hinge on the body '{model.body(body).name}'; allowed is a tree of hinges")
+        if not model.jnt_limited[joint]:
+            raise self.error(f"has a hinge without limits, '{model.joint(joint).name}'; allowed are hinges with a range")
+        if joint not in self.gear:
+            raise self.error(f"has a hinge without a motor, '{model.joint(joint).name}'; allowed is one motor per hinge")
+        return joint
+
+    def _gears(self) -> dict[int, float]:
+        model = self.model
+        return {int(model.actuator_trnid[a, 0]): float(model.actuator_gear[a, 0]) for a in range(model.nu) if model.actuator_trntype[a] == 0}
+
+    def _geoms(self, body: int) -> list[_Bone]:
+        """The capsules and spheres that move with a body: its own and those of bodies welded to it."""
+        model, data = self.model, self.data
+        welded = {body}
+        for b in range(body + 1, model.nbody):
+            if model.body_jntnum[b] == 0 and int(model.body_parentid[b]) in welded:
+                welded.add(b)
+        result = []
+        for g in range(model.ngeom):
+            if int(model.geom_bodyid[g]) not in welded:
+                continue
+            kind, (radius, half, _) = int(model.geom_type[g]), model.geom_size[g].tolist()
+            if kind not in (2, 3):
+                raise self.error(f"has a geom that is neither a capsule nor a sphere on '{model.body(body).name}'; allowed are those two")
+            centre = data.geom_xpos[g]
+            along = data.geom_xmat[g].reshape(3, 3)[:, 2] * (half if kind == 3 else 0.0)
+            friction = tuple(model.geom_friction[g].tolist())
+            result.append(_Bone(centre - along, centre + along, radius, friction))
+        return result
+
+    def _bone(self, body: int, joint: Array, children: list[Array]) -> _Bone | None:
+        """The capsule that runs through the joint, its end turned towards the children; None for a root without one."""
+        geoms = self._geoms(body)
+        if body == 1:
+            through = [turned for g in geoms if (turned := _turned(g, joint, children)) is not None]
+            return through[0] if len(geoms) == 1 and through else None
+        if len(geoms) != 1:
+            raise self.error(f"has {len(geoms)} geoms on the body '{self.model.body(body).name}'; allowed is one capsule per hinge")
+        bone = _turned(geoms[0], joint, children)
+        if bone is None:
+            raise self.error(f"has a capsule on '{self.model.body(body).name}' that does not run through its joint; allowed is one that does")
+        return bone
+
+    def _in_plane(self, vector: Array, node: int) -> list[float]:
+        across = 1 if self.space.plane == "xz" else 2
+        if abs(vector[across]) > TOLERANCE:
+            raise self.error(f"has a bone (node {node}) outside the task's {self.space.plane}-plane; allowed are bones inside it")
+        return [v for axis, v in enumerate(vector.tolist()) if axis != across]
+
+
+def _turned(geom: _Bone, joint: Array, children: list[Array]) -> _Bone | None:
+    """The capsule with its end where the children are (for a leaf: far from the joint), if the joint lies on its axis."""
+    length = np.linalg.norm(geom.end - geom.start)
+    if length == 0:
+        return None
+    direction = (geom.end - geom.start) / length
+    along = float((joint - geom.start) @ direction)
+    away = np.linalg.norm(geom.start + along * direction - joint)
+    if away > TOLERANCE or not -TOLERANCE <= along <= length + TOLERANCE:
+        return None
+    target = np.mean(children, axis=0) if children else 2 * (geom.start + geom.end) / 2 - joint
+    flip = np.linalg.norm(geom.start - target) < np.linalg.norm(geom.end - target)
+    return _Bone(geom.end, geom.start, geom.radius, geom.friction) if flip else geom
+
+
+def _triple(vector: Array) -> tuple[float, float, float]:
+    x, y, z = (vector.round(12) + 0.0).tolist()
+    return x, y, z
+
+
+def _same_capsule(a: _Bone, b: _Bone) -> bool:
+    return bool(np.allclose(a.start, b.start) and np.allclose(a.end, b.end)) or bool(np.allclose(a.start, b.end) and np.allclose(a.end, b.start))

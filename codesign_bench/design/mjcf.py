@@ -1,0 +1,151 @@
+"""Design + scene -> MJCF text. The only file that knows MJCF.
+
+Bodies and hinges are named by their joint index ("0" is the root), and motors follow the node order of the design, so a
+control vector is the design's nodes without the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design, FixedGeom
+from codesign_bench.design.scene import Ground, Scene
+from codesign_bench.design.space import DesignSpace
+
+BONE_COLOURS = ("0.30 0.33 0.38 1", "0.90 0.45 0.13 1", "0.13 0.55 0.75 1", "0.55 0.70 0.20 1", "0.75 0.35 0.65 1")
+JOINT_COLOUR = "0.98 0.85 0.25 1"
+"""Bones in one colour per depth and hinges as bright balls, both only in the rendering variant."""
+
+
+def to_mjcf(design: Design, space: DesignSpace, scene: Scene, *, rendering: bool = False) -> str:
+    """The MJCF text of a design in a scene. `rendering` adds materials, lights and visible joints, and changes no physics."""
+    topology = space.topology(design)
+    physical = space.physical(design.attributes).tolist()
+    bone_ends = _bone_ends(design, physical, space.plane)
+    children: list[list[int]] = [[] for _ in range(design.num_nodes)]
+    for node, parent in enumerate(design.parents.tolist()):
+        if parent >= 0:
+            children[parent].append(node)
+    offsets = design.joint_offset.tolist()
+    axes, ranges, frictions = design.axis.tolist(), design.range.tolist(), design.friction.tolist()
+    depths = topology.depth.tolist()
+
+    def bone(node: int) -> str:
+        values = physical[node]
+        look = f' rgba="{BONE_COLOURS[min(depths[node], 4)]}"' if rendering else ""
+        text = _capsule(_bone_start(values, space.plane), bone_ends[node], values[RADIUS], frictions[node], look)
+        if rendering and node > 0:
+            size = 1.18 * max(values[RADIUS], physical[design.parents[node]][RADIUS])
+            text += f'<geom type="sphere" size="{size!r}" rgba="{JOINT_COLOUR}" contype="0" conaffinity="0" mass="0" group="1"/>'
+        return text
+
+    def limb(node: int) -> str:
+        start = bone_ends[design.parents[node]]
+        position = _text(a + b for a, b in zip(start, offsets[node], strict=True))
+        name = topology.names[node]
+        hinge = f'<joint name="{name}" axis="{_text(axes[node])}" range="{_text(ranges[node])}" limited="true"/>'
+        inner = "".join(limb(child) for child in children[node])
+        return f'<body name="{name}" pos="{position}">{hinge}{bone(node)}{inner}</body>'
+
+    root = "".join(_fixed(geom, rendering) for geom in design.root_geoms)
+    root += bone(0) if design.root_bone else ""
+    root += "".join(limb(child) for child in children[0])
+    motors = "".join(
+        f'<motor joint="{topology.names[node]}" gear="{physical[node][GEAR]!r}" ctrllimited="true" ctrlrange="-1 1"/>'
+        for node in range(1, design.num_nodes)
+    )
+    return (
+        f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{_ground(scene.ground, rendering)}"
+        f'<body name="0" pos="0 0 {scene.root_height!r}">{_root_joints(scene, space.plane)}{root}</body></worldbody>'
+        f"<actuator>{motors}</actuator></mujoco>"
+    )
+
+
+def _text(numbers: Iterable[float]) -> str:
+    return " ".join(map(repr, numbers))
+
+
+def _in_space(pair: list[float], plane: str) -> list[float]:
+    """A vector of the task's plane as x, y, z."""
+    return [pair[0], 0.0, pair[1]] if plane == "xz" else [pair[0], pair[1], 0.0]
+
+
+def _bone_ends(design: Design, physical: list[list[float]], plane: str) -> list[list[float]]:
+    ends = [_in_space(values[BONE], plane) for values in physical]
+    if not design.root_bone:
+        ends[0] = [0.0, 0.0, 0.0]
+    return ends
+
+
+def _bone_start(values: list[float], plane: str) -> list[float]:
+    """Where the capsule begins: prolonged backwards beyond the joint, along the bone."""
+    x, y = values[BONE]
+    scale = -values[START_EXTENSION] / (x * x + y * y) ** 0.5
+    return _in_space([x * scale, y * scale], plane)
+
+
+def _capsule(start: Iterable[float], end: Iterable[float], radius: float, friction: Iterable[float], extra: str = "") -> str:
+    return f'<geom type="capsule" fromto="{_text(start)} {_text(end)}" size="{radius!r}" friction="{_text(friction)}"{extra}/>'
+
+
+def _fixed(geom: FixedGeom, rendering: bool) -> str:
+    look = f' rgba="{BONE_COLOURS[0]}"' if rendering else ""
+    if geom.start == geom.end:
+        return f'<geom type="sphere" pos="{_text(geom.start)}" size="{geom.radius!r}" friction="{_text(geom.friction)}"{look}/>'
+    return _capsule(geom.start, geom.end, geom.radius, geom.friction, look)
+
+
+def _settings(scene: Scene) -> str:
+    contact = "" if scene.contacts else ' contact="disable"'
+    return (
+        '<compiler angle="degree"/>'
+        f'<option integrator="RK4" timestep="{scene.timestep!r}" density="{scene.medium_density!r}" viscosity="{scene.medium_viscosity!r}">'
+        f'<flag autoreset="disable"{contact}/></option>'
+        f'<default><joint armature="{scene.joint_armature!r}" damping="{scene.joint_damping!r}"/>'
+        f'<geom condim="{scene.geom_condim}" contype="1" conaffinity="{scene.geom_conaffinity}" density="{scene.geom_density!r}" '
+        f'margin="{scene.geom_margin!r}" solimp="{_text(scene.geom_solimp)}" solref="{_text(scene.geom_solref)}"/></default>'
+    )
+
+
+def _root_joints(scene: Scene, plane: str) -> str:
+    common = f'armature="{scene.root_armature!r}" damping="{scene.root_damping!r}" limited="false"'
+    if scene.root == "free":
+        return f'<joint name="root" type="free" {common}/>'
+    second, across = ("0 0 1", "0 1 0") if plane == "xz" else ("0 1 0", "0 0 1")
+    reference = scene.root_height if plane == "xz" else 0.0
+    return (
+        f'<joint name="root_x" type="slide" axis="1 0 0" {common}/>'
+        f'<joint name="root_{plane[1]}" type="slide" axis="{second}" ref="{reference!r}" {common}/>'
+        f'<joint name="root_turn" type="hinge" axis="{across}" {common}/>'
+    )
+
+
+@lru_cache(maxsize=32)
+def _ground(ground: Ground, rendering: bool) -> str:
+    surface = f'condim="{ground.condim}" conaffinity="{ground.conaffinity}" friction="{_text(ground.friction)}"'
+    look = ' material="ground"' if rendering else ""
+    if ground.kind == "plane":
+        return f'<geom name="ground" type="plane" pos="0 0 {ground.top!r}" size="0 0 1" {surface}{look}/>'
+    if ground.kind == "gaps":
+        return "".join(_box(i, span, ground, surface + look) for i, span in enumerate(ground.solid()))
+    if rendering:
+        return '<geom name="ground" type="plane" pos="0 0 -0.5" size="0 0 1" contype="0" conaffinity="0" material="water"/>'
+    return ""
+
+
+def _box(i: int, span: tuple[float, float], ground: Ground, surface: str) -> str:
+    left, right = span
+    position = _text(((left + right) / 2, 0.0, ground.top - ground.thickness / 2))
+    return f'<geom name="ground_{i}" type="box" pos="{position}" size="{_text(((right - left) / 2, 2.0, ground.thickness / 2))}" {surface}/>'
+
+
+_LOOKS = (
+    '<visual><global offwidth="1920" offheight="1440"/><quality shadowsize="4096" offsamples="8"/>'
+    '<headlight ambient="0.35 0.35 0.35" diffuse="0.35 0.35 0.35" specular="0 0 0"/><map znear="0.01" zfar="60"/></visual>'
+    '<asset><texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.96 0.99" rgb2="0.70 0.80 0.90" width="64" height="384"/>'
+    '<texture name="tiles" type="2d" builtin="checker" rgb1="0.80 0.82 0.80" rgb2="0.68 0.72 0.70" width="256" height="256"/>'
+    '<texture name="waves" type="2d" builtin="checker" rgb1="0.66 0.80 0.90" rgb2="0.59 0.75 0.87" width="256" height="256"/>'
+    '<material name="ground" texture="tiles" texuniform="true" texrepeat="1 1"/>'
+    '<material name="water" texture="waves" texuniform="true" texrepeat="0.5 0.5"/></asset>'
+)

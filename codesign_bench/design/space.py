@@ -1,0 +1,222 @@
+"""The design space of a task: attribute ranges, skeleton limits, legality, and the map between normalised and physical values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import (
+    ATTRIBUTE_NAMES,
+    BONE,
+    GEAR,
+    NUM_ATTRIBUTES,
+    Design,
+    check_tree,
+)
+from codesign_bench.design.joint_index import index_integers, index_strings, reachable_strings
+from codesign_bench.errors import DesignError
+
+Array = NDArray[Any]
+
+NUDGE = 1e-8
+"""Added to a bone offset that is exactly zero: a capsule needs a length."""
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """What follows from the skeleton alone, shared by all designs with the same parents.
+
+    depth        [nodes]  0 for the root
+    children     [nodes]  number of children
+    joint_index  [nodes]  position of the joint's index among the indices that the task can reach
+    names        [nodes]  index strings, the names of bodies and joints
+    can_add      [nodes]  where AddJoint is legal
+    can_delete   [nodes]  where DelJoint is legal
+    edges        [2, 2 (nodes - 1)]  both ways between parent and child
+    order        [nodes]  depth first, children in order: the order of the bodies in the simulator
+    """
+
+    depth: Array
+    children: Array
+    joint_index: Array
+    names: tuple[str, ...]
+    can_add: Array
+    can_delete: Array
+    edges: Array
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class DesignSpace:
+    """Which designs a task allows.
+
+    plane         the axes of the bone offset: "xz" or "xy"
+    lower, upper  bounds of the five attributes, physical units
+    root_children the root's children; it never gains or loses one
+    max_children  of every other joint
+    max_depth     of a joint; the root has depth 0
+    """
+
+    plane: str
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    root_children: int
+    max_children: int
+    max_depth: int
+
+    def __post_init__(self) -> None:
+        if self.plane not in ("xz", "xy"):
+            raise DesignError(f"The plane of the design space is {self.plane!r}; allowed are 'xz' and 'xy'.")
+        if len(self.lower) != NUM_ATTRIBUTES or len(self.upper) != NUM_ATTRIBUTES:
+            raise DesignError(f"The design space needs {NUM_ATTRIBUTES} lower and upper bounds, one for each of {ATTRIBUTE_NAMES}.")
+        for name, low, high in zip(ATTRIBUTE_NAMES, self.lower, self.upper, strict=True):
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise DesignError(f"The range of {name} is [{low}, {high}]; allowed is a lower bound below the upper bound.")
+        if self.lower[3] <= 0:
+            raise DesignError(f"The range of radius starts at {self.lower[3]}; allowed are values above 0.")
+        if self.lower[4] < 0:
+            raise DesignError(f"The range of start extension starts at {self.lower[4]}; allowed are values from 0 up.")
+        for name, value in (("root_children", self.root_children), ("max_children", self.max_children), ("max_depth", self.max_depth)):
+            if value < 1:
+                raise DesignError(f"{name} is {value}; allowed are whole numbers from 1 up.")
+        if self.index_base > 10:
+            raise DesignError(f"A joint may have {self.index_base - 1} children; allowed are at most 9 (index strings have one digit each).")
+
+    # ---- sizes -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def index_base(self) -> int:
+        return max(self.root_children, self.max_children) + 1
+
+    @cached_property
+    def index_names(self) -> tuple[str, ...]:
+        """The index strings that can occur, in the order of `Topology.joint_index`."""
+        return tuple(reachable_strings(self.root_children, self.max_children, self.max_depth))
+
+    @property
+    def max_nodes(self) -> int:
+        return len(self.index_names)
+
+    @property
+    def num_depths(self) -> int:
+        return self.max_depth + 1
+
+    # ---- attributes --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _lower(self) -> Array:
+        return np.asarray(self.lower, dtype=np.float64)
+
+    @cached_property
+    def _width(self) -> Array:
+        return np.asarray(self.upper, dtype=np.float64) - self._lower
+
+    def physical(self, p: Array) -> Array:
+        """Normalised attributes [..., 5], any real numbers, to physical values inside the bounds."""
+        values: Array = self._lower + (np.sin(np.pi / 2 * np.asarray(p, dtype=np.float64)) + 1) / 2 * self._width
+        bone = values[..., BONE]
+        zero = (bone == 0).all(axis=-1)
+        if zero.any():
+            values[..., 0] += NUDGE * zero
+        return values
+
+    def normalised(self, values: Array) -> Array:
+        """Physical values inside the bounds to p in [-1, 1]."""
+        s = 2 * (np.asarray(values, dtype=np.float64) - self._lower) / self._width - 1
+        return np.arcsin(np.clip(s, -1, 1)) * (2 / np.pi)
+
+    def tunable(self, design: Design) -> Array:
+        """[nodes, 5] True where a transform may change the attribute: the root has no motor and maybe no bone."""
+        mask = np.ones((design.num_nodes, NUM_ATTRIBUTES), dtype=bool)
+        mask[0] = design.root_bone
+        mask[0, GEAR] = False
+        return mask
+
+    def including(self, values: Array, tunable: Array) -> DesignSpace:
+        """This space with bounds widened where a tunable physical value [nodes, 5] lies outside them."""
+        low = np.where(tunable, values, np.inf).min(axis=0)
+        high = np.where(tunable, values, -np.inf).max(axis=0)
+        lower = tuple(float(min(a, b)) for a, b in zip(self.lower, low, strict=True))
+        upper = tuple(float(max(a, b)) for a, b in zip(self.upper, high, strict=True))
+        return replace(self, lower=lower, upper=upper)
+
+    # ---- skeleton ----------------------------------------------------------------------------------------------------
+
+    def topology(self, design: Design) -> Topology:
+        return _topology(self, design.parents.tobytes())
+
+    def check(self, design: Design) -> None:
+        """Raises DesignError, naming the value and what is allowed, unless the design belongs to this space."""
+        check_tree(design.parents)
+        topology = self.topology_of(design.parents.tolist())
+        for i in range(design.num_nodes):
+            depth, children = int(topology.depth[i]), int(topology.children[i])
+            if depth > self.max_depth:
+                raise DesignError(f"Node {i} has depth {depth}; allowed is at most {self.max_depth}.")
+            if i > 0 and children > self.max_children:
+                raise DesignError(f"Node {i} has {children} children; allowed are at most {self.max_children}.")
+        if topology.children[0] != self.root_children:
+            raise DesignError(f"The root has {topology.children[0]} children; this task's root has exactly {self.root_children}.")
+        for name in ("attributes", "axis", "range", "friction", "joint_offset"):
+            if not np.all(np.isfinite(getattr(design, name))):
+                raise DesignError(f"The design's {name} holds a value that is not finite; allowed are finite numbers.")
+        outside = np.argwhere(np.abs(design.attributes) > 1)
+        if len(outside):
+            i, j = outside[0]
+            value = design.attributes[i, j]
+            raise DesignError(f"The {ATTRIBUTE_NAMES[j]} of node {i} is {value} (normalised); allowed is -1 to 1.")
+        if np.any(design.attributes[0][~self.tunable(design)[0]] != 0):
+            raise DesignError("The root has no motor, and attributes of the root that do not exist must be 0.")
+        for i in range(1, design.num_nodes):
+            if not np.any(design.axis[i]):
+                raise DesignError(f"The axis of node {i} is zero; allowed is any other vector.")
+            if not design.range[i, 0] < design.range[i, 1]:
+                raise DesignError(f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower below an upper limit, in degrees.")
+        if np.any(design.friction < 0):
+            raise DesignError("The design's friction holds a negative value; allowed are values from 0 up.")
+        if not design.root_bone and not design.root_geoms:
+            raise DesignError("The root has neither a bone nor fixed geoms; allowed is a root with a body.")
+
+    def topology_of(self, parents: Sequence[int]) -> Topology:
+        """Computes a topology afresh; `topology` remembers the ones it has seen. Works for trees outside the limits too."""
+        nodes = len(parents)
+        depth = np.zeros(nodes, dtype=np.int64)
+        children_of: list[list[int]] = [[] for _ in range(nodes)]
+        for i in range(1, nodes):
+            depth[i] = depth[parents[i]] + 1
+            children_of[parents[i]].append(i)
+        children = np.array([len(c) for c in children_of], dtype=np.int64)
+        child = np.arange(1, nodes)
+        parent = np.asarray(parents[1:], dtype=np.int64)
+        known = _index_positions(self)
+        integers = index_integers(parents, self.index_base)
+        order, stack = [], [0]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            stack.extend(reversed(children_of[node]))
+        return Topology(
+            depth=depth,
+            children=children,
+            joint_index=np.array([known.get(i, -1) for i in integers], dtype=np.int64),
+            names=tuple(index_strings(parents)),
+            can_add=(depth >= 1) & (depth < self.max_depth) & (children < self.max_children),
+            can_delete=(depth >= 2) & (children == 0),
+            edges=np.stack([np.concatenate([parent, child]), np.concatenate([child, parent])]).astype(np.int64),
+            order=tuple(order),
+        )
+
+
+@lru_cache(maxsize=32)
+def _index_positions(space: DesignSpace) -> dict[int, int]:
+    return {int(name, space.index_base): i for i, name in enumerate(space.index_names)}
+
+
+@lru_cache(maxsize=4096)
+def _topology(space: DesignSpace, parents: bytes) -> Topology:
+    return space.topology_of(np.frombuffer(parents, dtype=np.int64).tolist())

@@ -1,0 +1,60 @@
+"""Skeleton and attribute transforms: pure functions from a design and the actions of its nodes to the next design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.design.space import DesignSpace
+
+NO_CHANGE, ADD_JOINT, DEL_JOINT = 0, 1, 2
+NUM_SKELETON_ACTIONS = 3
+
+
+def skeleton_transform(design: Design, actions: ArrayLike, space: DesignSpace) -> Design:
+    """Applies one skeleton action per node; an illegal one is NoChange.
+
+    The rule is sequential: nodes act in their order, and legality is judged at each node's turn. Because a parent always
+    acts before its children, a node finds itself as the step began, so the whole step can be judged and applied at once
+    (tests/design compares it with the sequential rule).
+
+    A new joint is appended to the node order as the last child of its parent, whose attributes and constants it inherits;
+    it sits at the end of the parent's bone, so the parent's own joint offset (zero except in some experts) is not copied.
+    """
+    actions = np.asarray(actions)
+    topology = space.topology(design)
+    add = np.flatnonzero((actions == ADD_JOINT) & topology.can_add)
+    deleted = (actions == DEL_JOINT) & topology.can_delete
+    if not len(add) and not deleted.any():
+        return design
+    keep = np.flatnonzero(~deleted)
+    new_position = np.cumsum(~deleted) - 1
+    parents = np.concatenate([[-1], new_position[design.parents[keep[1:]]], new_position[add]])
+    rows = np.concatenate([keep, add])
+    joint_offset = design.joint_offset[rows]
+    joint_offset[len(keep) :] = 0
+    return replace(
+        design,
+        parents=parents,
+        attributes=design.attributes[rows],
+        axis=design.axis[rows],
+        range=design.range[rows],
+        friction=design.friction[rows],
+        joint_offset=joint_offset,
+    )
+
+
+def attribute_transform(design: Design, actions: ArrayLike, space: DesignSpace) -> Design:
+    """p <- p + a for every tunable attribute (actions: [nodes, 5]), then back into [-1, 1] through the sine map."""
+    moved = design.attributes + np.asarray(actions, dtype=np.float64) * space.tunable(design)
+    return design.with_attributes(project(moved))
+
+
+def project(p: NDArray[Any]) -> NDArray[Any]:
+    """The p in [-1, 1] with the same physical value: arcsin(sin(pi p / 2)) 2 / pi; values already inside stay bit-equal."""
+    inside = np.abs(p) <= 1
+    return np.where(inside, p, np.arcsin(np.sin(np.pi / 2 * p)) * (2 / np.pi))

@@ -1,0 +1,25 @@
+"""Errors that are addressed to the user: one sentence that says what was wrong and what is allowed."""
+
+
+class CodesignError(Exception):
+    """Base of every error that the command line reports as one sentence with exit code 2."""
+
+
+class ConfigError(CodesignError, ValueError):
+    """A configuration names something unknown or asks for something impossible."""
+
+
+class DesignError(CodesignError, ValueError):
+    """A design breaks a rule of its design space, or a file does not hold a design."""
+
+
+class RenderError(CodesignError, RuntimeError):
+    """No way was found to draw a picture on this machine."""
+
+
+class BudgetError(CodesignError, RuntimeError):
+    """A request would take more steps than the run's budget has left."""
+
+
+class WorkerError(CodesignError, RuntimeError):
+    """A worker process died or raised an error."""

@@ -1,0 +1,174 @@
+"""One compiled design: model, data, precomputed index arrays, reset and step. No Python runs per node and step."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.tasks.base import VELOCITY_LIMIT, StateSources, Task
+
+Array = NDArray[Any]
+
+RAISE_BY = 0.05
+"""Metres by which a body is lifted as long as it touches the ground at the start."""
+
+_STATE = mujoco.mjtState.mjSTATE_INTEGRATION
+_DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
+"""Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
+
+
+class Step(NamedTuple):
+    """Outcome of one environment step: the reward, its parts, and why the episode would end here."""
+
+    reward: float
+    forward: float
+    alive: float
+    control_cost: float
+    dx: float
+    fallen: bool
+    unstable: bool
+
+
+class Body:
+    """A design in its task's scene, ready to simulate. `data` of a body with the same skeleton may be handed in for reuse."""
+
+    def __init__(self, design: Design, task: Task, data: mujoco.MjData | None = None) -> None:
+        _be_quiet()
+        self.design, self.task = design, task
+        self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
+        self.data = mujoco.MjData(self.model) if data is None else data
+        names = task.space.topology(design).names
+        hinges = [self.model.joint(name).id for name in names[1:]]
+        first_qpos, first_qvel = self.model.jnt_qposadr[hinges], self.model.jnt_dofadr[hinges]
+        num_qpos, num_qvel = self.model.nq, self.model.nv
+        sources = StateSources(
+            num_qpos,
+            num_qvel,
+            joint_qpos=np.concatenate([[0], first_qpos]),
+            joint_qvel=np.concatenate([[0], first_qvel]) + num_qpos,
+        )
+        self._sources = task.state_sources(sources)
+        self._qpos, self._qvel, self._ctrl = self.data.qpos, self.data.qvel, self.data.ctrl
+        self._diverged = self.data.warning.number[_DIVERGED]
+        self._source = np.zeros(sources.extra + 1)
+        self._source_qpos = self._source[:num_qpos]
+        self._source_qvel = self._source[num_qpos : num_qpos + num_qvel]
+        self._alive = task.config.reward.alive
+        self._frame_skip = task.scene.frame_skip
+
+    def reset(self, rng: np.random.Generator) -> None:
+        """The start of the execution stage: reference pose plus uniform noise, lifted off the ground if the task says so."""
+        start, model, data = self.task.config.start, self.model, self.data
+        mujoco.mj_resetData(model, data)
+        data.qpos[:] = model.qpos0 + rng.uniform(-start.noise, start.noise, model.nq)
+        data.qvel[:] = rng.uniform(-start.noise, start.noise, model.nv)
+        if self.task.scene.root == "free":
+            if start.height is not None:
+                data.qpos[2] = start.height
+            mujoco.mj_normalizeQuat(model, data.qpos)
+        elif start.height is not None:
+            data.qpos[1] = start.height
+        if self.task.config.raise_from_ground:
+            height = 2 if self.task.scene.root == "free" else 1
+            while self.touches_ground() and data.qpos[height] < self.task.max_height:
+                data.qpos[height] += RAISE_BY
+
+    def touches_ground(self) -> bool:
+        mujoco.mj_fwdPosition(self.model, self.data)
+        on_world = self.model.geom_bodyid[self.data.contact.geom] == 0
+        return bool(on_world.any())
+
+    def step(self, control: Array) -> Step:
+        """Advances by one environment step under a control per node ([nodes]; the root's entry is ignored)."""
+        qpos, qvel, task = self._qpos, self._qvel, self.task
+        motors = control[1:]
+        self._ctrl[:] = motors
+        before = float(qpos[0])
+        try:
+            mujoco.mj_step(self.model, self.data, self._frame_skip)
+        except mujoco.FatalError:
+            return _UNSTABLE
+        dx = float(qpos[0]) - before
+        if self._diverged.any() or not math.isfinite(float(qpos @ qpos) + float(qvel @ qvel)):
+            return _UNSTABLE
+        forward, cost = task.forward_reward(dx), task.control_cost(motors)
+        return Step(forward + self._alive - cost, forward, self._alive, cost, dx, task.fallen(qpos), False)
+
+    def state(self) -> Array:
+        """Simulator state of every node, [nodes, state_size]; velocities are clipped."""
+        np.copyto(self._source_qpos, self._qpos)
+        np.minimum(self._qvel, VELOCITY_LIMIT, out=self._source_qvel)
+        np.maximum(self._source_qvel, -VELOCITY_LIMIT, out=self._source_qvel)
+        self._source[-1] = self.task.extra(self._qpos)
+        return self._source.take(self._sources)
+
+    def snapshot(self) -> Array:
+        """MuJoCo's full integration state, warm start included; `restore` continues bit-equally."""
+        state = np.empty(mujoco.mj_stateSize(self.model, _STATE))
+        mujoco.mj_getState(self.model, self.data, state, _STATE)
+        return state
+
+    def restore(self, state: Array) -> None:
+        mujoco.mj_resetData(self.model, self.data)
+        mujoco.mj_setState(self.model, self.data, state, _STATE)
+
+
+_UNSTABLE = Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
+
+
+class BodyPool:
+    """Builds bodies, and hands the data of discarded ones to new ones with the same skeleton.
+
+    Allocating an MjData costs about half as much as compiling its model; its layout depends on the skeleton alone.
+    """
+
+    def __init__(self, task: Task, spares: int = 32) -> None:
+        self.task = task
+        self._spares: OrderedDict[tuple[bytes, int, bool], list[mujoco.MjData]] = OrderedDict()
+        self._limit, self._count = spares, 0
+
+    def build(self, design: Design) -> Body:
+        key = _skeleton(design)
+        spare = self._spares.get(key)
+        data = None
+        if spare:
+            data = spare.pop()
+            self._count -= 1
+            if not spare:
+                del self._spares[key]
+        return Body(design, self.task, data)
+
+    def discard(self, body: Body) -> None:
+        """Gives a body back; it must not be used again."""
+        key = _skeleton(body.design)
+        self._spares.setdefault(key, []).append(body.data)
+        self._spares.move_to_end(key)
+        self._count += 1
+        if self._count > self._limit:
+            oldest = next(iter(self._spares))
+            self._spares[oldest].pop()
+            self._count -= 1
+            if not self._spares[oldest]:
+                del self._spares[oldest]
+
+
+def _skeleton(design: Design) -> tuple[bytes, int, bool]:
+    return design.parents.tobytes(), len(design.root_geoms), design.root_bone
+
+
+def _be_quiet() -> None:
+    """MuJoCo would write every warning of a diverging design to the terminal and to a file in the current folder; it is
+    read from `data.warning` instead and counted."""
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(_ignore)
+
+
+def _ignore(message: str) -> None:
+    return None

@@ -1,0 +1,181 @@
+"""One episode of the transform-and-act MDP: skeleton transforms, attribute transforms, then execution in the simulator.
+
+`env.py` (one episode at a time, for people and tests) and `sampler.py` (many at once, for learning) both run on this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.design.space import Topology
+from codesign_bench.design.transform import attribute_transform, skeleton_transform
+from codesign_bench.errors import ConfigError
+from codesign_bench.simulation.body import Body, BodyPool, Step
+from codesign_bench.tasks.base import Task
+
+Array = NDArray[Any]
+
+CONTROL, ATTRIBUTES, SKELETON = 0, slice(1, 6), 6
+ACTION_SIZE = 7
+"""Columns of a node's action: control, five attribute changes, skeleton choice. Each stage reads its own."""
+
+
+class Stage(IntEnum):
+    SKELETON = 0
+    ATTRIBUTE = 1
+    EXECUTION = 2
+
+
+@dataclass(frozen=True)
+class TransformSteps:
+    """How many transform actions precede the execution stage."""
+
+    skeleton: int = 5
+    attribute: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("skeleton", self.skeleton), ("attribute", self.attribute)):
+            if value < 0:
+                raise ConfigError(f"The number of {name} steps is {value}; allowed are whole numbers from 0 up.")
+
+
+NO_TRANSFORM = TransformSteps(0, 0)
+
+
+class Outcome(NamedTuple):
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """What remains of a finished episode. Return and displacement are those of the execution stage."""
+
+    slot: int
+    total_return: float
+    steps: int
+    execution_steps: int
+    net_displacement: float
+    path: float
+    bodies: int
+    unstable: bool
+
+
+class Episode:
+    """The state of one running episode."""
+
+    def __init__(self, task: Task, steps: TransformSteps, bodies: BodyPool, slot: int = 0) -> None:
+        self.task, self.steps, self.slot = task, steps, slot
+        self._bodies = bodies
+        self.body: Body | None = None
+        self.design: Design = task.initial_design
+        self.topology: Topology = task.space.topology(self.design)
+        self.last_step: Step | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.time = 0
+        self.unstable = False
+        self.total_return = self.net = self.path = 0.0
+
+    @property
+    def stage(self) -> Stage:
+        if self.time < self.steps.skeleton:
+            return Stage.SKELETON
+        return Stage.ATTRIBUTE if self.time < self.steps.skeleton + self.steps.attribute else Stage.EXECUTION
+
+    @property
+    def execution_time(self) -> int:
+        return max(0, self.time - self.steps.skeleton - self.steps.attribute)
+
+    def begin(self, design: Design, rng: np.random.Generator) -> None:
+        """Starts anew from a design; `rng` draws the noise of the simulator's start."""
+        self._clear()
+        self._rng = rng
+        self._set_design(design)
+        self._enter_execution_if_due()
+
+    def state(self) -> Array | None:
+        """Simulator state [nodes, state_size], or None in the transform stages."""
+        return self.body.state() if self.body is not None and self.stage is Stage.EXECUTION else None
+
+    def act(self, actions: Array) -> Outcome:
+        """One step of the MDP with an action [nodes, 7] per node; columns of other stages are ignored."""
+        stage = self.stage
+        if stage is Stage.EXECUTION:
+            return self._execute(actions[:, CONTROL])
+        if stage is Stage.SKELETON:
+            self._set_design(skeleton_transform(self.design, actions[:, SKELETON], self.task.space))
+        else:
+            self._set_design(attribute_transform(self.design, actions[:, ATTRIBUTES], self.task.space))
+        self.time += 1
+        self._enter_execution_if_due()
+        return Outcome(0.0, False, False)
+
+    def record(self) -> EpisodeRecord:
+        bodies = self.design.num_nodes
+        return EpisodeRecord(self.slot, self.total_return, self.time, self.execution_time, self.net, self.path, bodies, self.unstable)
+
+    def _set_design(self, design: Design) -> None:
+        if design is not self.design:
+            self.design, self.topology = design, self.task.space.topology(design)
+
+    def _enter_execution_if_due(self) -> None:
+        if self.stage is not Stage.EXECUTION:
+            return
+        if self.body is None or self.body.design is not self.design:
+            if self.body is not None:
+                self._bodies.discard(self.body)
+            self.body = None
+            try:
+                self.body = self._bodies.build(self.design)
+            except ValueError:  # MuJoCo refuses the model: the first execution step ends the episode as unstable
+                return
+        self.body.reset(self._rng)
+
+    def _execute(self, control: Array) -> Outcome:
+        self.time += 1
+        step = self.body.step(control) if self.body is not None else Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
+        self.last_step = step
+        self.total_return += step.reward
+        self.net += step.dx
+        self.path += abs(step.dx)
+        self.unstable = step.unstable
+        ended = step.fallen or step.unstable
+        timeout = self.execution_time >= self.task.config.max_steps and not ended
+        if timeout and self.task.config.time_limit == "truncate":
+            return Outcome(step.reward, False, True)
+        return Outcome(step.reward, ended or timeout, False)
+
+    # ---- stop and go on ----------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that `load_state_dict` needs to go on bit-equally, as plain values and arrays."""
+        return {
+            "design": self.design.to_dict(),
+            "time": self.time,
+            "total_return": self.total_return,
+            "net": self.net,
+            "path": self.path,
+            "simulation": self.body.snapshot().tolist() if self.body is not None and self.stage is Stage.EXECUTION else None,
+        }
+
+    def load_state_dict(self, state: dict[str, Any], rng: np.random.Generator) -> None:
+        self._clear()
+        self._rng = rng
+        self._set_design(Design.from_dict(state["design"]))
+        self.time, self.total_return = state["time"], state["total_return"]
+        self.net, self.path = state["net"], state["path"]
+        if self.body is not None:
+            self._bodies.discard(self.body)
+            self.body = None
+        if state["simulation"] is not None:
+            self.body = self._bodies.build(self.design)
+            self.body.restore(np.asarray(state["simulation"]))

@@ -1,0 +1,180 @@
+"""Batches of graphs: what policies see while acting, and what a rollout stores.
+
+Nodes of all graphs are concatenated; graph g owns the rows offsets[g] to offsets[g + 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.simulation.episode import EpisodeRecord
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DesignTable:
+    """Designs stored once each, however many steps are taken with them.
+
+    offsets      [designs + 1]   first node of each design
+    parents      [nodes]         within the design, -1 for the root
+    depth        [nodes]
+    joint_index  [nodes]         among the indices that the task can reach
+    attributes   [nodes, 5]      normalised
+    can_add, can_delete [nodes]  legality of skeleton actions
+    """
+
+    offsets: Array
+    parents: Array
+    depth: Array
+    joint_index: Array
+    attributes: Array
+    can_add: Array
+    can_delete: Array
+
+    @staticmethod
+    def from_designs(designs: Sequence[Design], space: DesignSpace) -> DesignTable:
+        topologies = [space.topology(design) for design in designs]
+        return DesignTable(
+            offsets=np.concatenate([[0], np.cumsum([design.num_nodes for design in designs])]).astype(np.int64),
+            parents=np.concatenate([design.parents for design in designs]),
+            depth=np.concatenate([t.depth for t in topologies]),
+            joint_index=np.concatenate([t.joint_index for t in topologies]),
+            attributes=np.concatenate([design.attributes for design in designs]),
+            can_add=np.concatenate([t.can_add for t in topologies]),
+            can_delete=np.concatenate([t.can_delete for t in topologies]),
+        )
+
+    @property
+    def num_designs(self) -> int:
+        return len(self.offsets) - 1
+
+    @staticmethod
+    def concatenate(tables: Sequence[DesignTable]) -> DesignTable:
+        firsts = np.cumsum([0] + [int(t.offsets[-1]) for t in tables])
+        offsets = [t.offsets[:-1] + first for t, first in zip(tables, firsts, strict=False)]
+        names = ("parents", "depth", "joint_index", "attributes", "can_add", "can_delete")
+        rest = {name: np.concatenate([getattr(t, name) for t in tables]) for name in names}
+        return DesignTable(offsets=np.concatenate([*offsets, firsts[-1:]]), **rest)
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """What a policy acts on: one graph per slot.
+
+    features     [nodes, feature_size] float32: depth one-hot, simulator state (zeros in the transform stages), attributes
+    stage        [graphs]
+    offsets      [graphs + 1]
+    edges        [2, edges]   rows of `features`, both ways between parent and child
+    joint_index  [nodes]
+    can_add, can_delete  [nodes]
+    rng          the group's own stream of action noise
+    """
+
+    features: Array
+    stage: Array
+    offsets: Array
+    edges: Array
+    joint_index: Array
+    can_add: Array
+    can_delete: Array
+    rng: np.random.Generator
+
+    @property
+    def num_graphs(self) -> int:
+        return len(self.stage)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.features)
+
+
+class Decision(NamedTuple):
+    """Actions [nodes, 7] (control, five attributes, skeleton choice) and, if a learner needs them, log-probabilities [graphs]."""
+
+    actions: Array
+    log_prob: Array | None = None
+
+
+Policy = Callable[[GraphBatch], "Decision | Array"]
+"""Any callable from a batch of graphs to actions."""
+
+
+class Truncation(NamedTuple):
+    """The state in which a time limit cut an episode, for bootstrapping."""
+
+    time: int
+    slot: int
+    design: int
+    state: Array
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Steps of many slots: flat nodes, per-step offsets, one design table. Step (t, s) is slot s at time t.
+
+    designs       the table
+    design        [time, slots]  row of the table
+    stage         [time, slots]
+    node_offset   [time, slots]  first row of the step in `state` and `actions`
+    reward        [time, slots] float64
+    terminated    [time, slots]  ends without bootstrap
+    truncated     [time, slots]  time limits that are bootstrapped (see `truncations`)
+    log_prob      [time, slots] float32, zeros if the policy gave none
+    state         [nodes, state_size] float32
+    actions       [nodes, 7] float32
+    last_design, last_stage [slots], last_state  what each slot sees after the last step
+    """
+
+    designs: DesignTable
+    design: Array
+    stage: Array
+    node_offset: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+    log_prob: Array
+    state: Array
+    actions: Array
+    last_design: Array
+    last_stage: Array
+    last_state: Array
+    truncations: tuple[Truncation, ...]
+    episodes: tuple[EpisodeRecord, ...]
+
+    @property
+    def num_steps(self) -> int:
+        return int(self.reward.size)
+
+    @staticmethod
+    def concatenate(rollouts: Sequence[Rollout]) -> Rollout:
+        """Rollouts of equal length side by side: the slots of the first, then those of the second, ..."""
+        if len(rollouts) == 1:
+            return rollouts[0]
+        nodes = np.cumsum([0] + [len(r.state) for r in rollouts])
+        designs = np.cumsum([0] + [r.designs.num_designs for r in rollouts])
+        slots = np.cumsum([0] + [r.design.shape[1] for r in rollouts])
+        truncations = [
+            t._replace(slot=t.slot + int(slots[i]), design=t.design + int(designs[i])) for i, r in enumerate(rollouts) for t in r.truncations
+        ]
+        plain = ("stage", "reward", "terminated", "truncated", "log_prob")
+        return Rollout(
+            designs=DesignTable.concatenate([r.designs for r in rollouts]),
+            design=np.concatenate([r.design + d for r, d in zip(rollouts, designs, strict=False)], axis=1),
+            node_offset=np.concatenate([r.node_offset + n for r, n in zip(rollouts, nodes, strict=False)], axis=1),
+            state=np.concatenate([r.state for r in rollouts]),
+            actions=np.concatenate([r.actions for r in rollouts]),
+            last_design=np.concatenate([r.last_design + d for r, d in zip(rollouts, designs, strict=False)]),
+            last_stage=np.concatenate([r.last_stage for r in rollouts]),
+            last_state=np.concatenate([r.last_state for r in rollouts]),
+            truncations=tuple(truncations),
+            episodes=tuple(episode for r in rollouts for episode in r.episodes),
+            **{name: np.concatenate([getattr(r, name) for r in rollouts], axis=1) for name in plain},
+        )

@@ -1,0 +1,216 @@
+"""Many episodes at once in one process: a group of slots that acts in one batched call of the policy per time step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError
+from codesign_bench.simulation.body import BodyPool
+from codesign_bench.simulation.episode import (
+    ACTION_SIZE,
+    Episode,
+    EpisodeRecord,
+    Stage,
+    TransformSteps,
+)
+from codesign_bench.simulation.graphs import (
+    Decision,
+    DesignTable,
+    GraphBatch,
+    Policy,
+    Rollout,
+    Truncation,
+)
+from codesign_bench.tasks.base import Task
+
+Array = NDArray[Any]
+
+
+class Sampler:
+    """A group of slots. Each slot runs one episode after the other, from its own starting design, with its own stream of
+    simulator starts; the group has one stream of action noise. What is sampled depends on the group alone, not on where
+    it runs.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        slots: int,
+        seed: np.random.SeedSequence,
+        steps: TransformSteps | None = None,
+        designs: Sequence[Design] | None = None,
+        reset_seeds: Sequence[np.random.SeedSequence] | None = None,
+    ) -> None:
+        if slots < 1:
+            raise ConfigError(f"A sampler was asked for {slots} slots; allowed are whole numbers from 1 up.")
+        self.task, self.slots = task, slots
+        action_seed, *own_seeds = seed.spawn(slots + 1)
+        self.rng = np.random.default_rng(action_seed)
+        self._reset_rngs = [np.random.default_rng(s) for s in (reset_seeds or own_seeds)]
+        self._designs = list(designs) if designs is not None else [task.initial_design] * slots
+        if len(self._designs) != slots or len(self._reset_rngs) != slots:
+            raise ConfigError(f"A sampler with {slots} slots needs as many designs and seeds.")
+        pool = BodyPool(task)
+        self._episodes = [Episode(task, steps or TransformSteps(), pool, slot) for slot in range(slots)]
+        self._one_hot = np.eye(task.space.num_depths, dtype=np.float32)
+        self._state_columns = slice(task.space.num_depths, task.space.num_depths + task.state_size)
+        for slot in range(slots):
+            self._begin(slot)
+
+    def collect(self, policy: Policy, steps: int) -> Rollout:
+        """Takes `steps` steps in every slot; episodes that are still open go on in the next call."""
+        recorder = _Recorder(self.slots)
+        for slot, episode in enumerate(self._episodes):
+            recorder.new_design(slot, episode.design)
+        for time in range(steps):
+            graphs = self._observe()
+            decision = policy(graphs)
+            actions, log_prob = decision if isinstance(decision, Decision) else (decision, None)
+            if actions.shape != (graphs.num_nodes, ACTION_SIZE):
+                raise ValueError(f"The policy returned actions of shape {actions.shape}; expected {(graphs.num_nodes, ACTION_SIZE)}.")
+            recorder.before_step(graphs, graphs.features[:, self._state_columns], actions, log_prob)
+            bounds = graphs.offsets.tolist()
+            control = np.asarray(actions, dtype=np.float64)
+            for slot, episode in enumerate(self._episodes):
+                before = episode.design
+                outcome = episode.act(control[bounds[slot] : bounds[slot + 1]])
+                recorder.after_step(slot, *outcome)
+                if outcome.truncated:
+                    recorder.truncate(time, slot, episode.state())
+                if outcome.terminated or outcome.truncated:
+                    recorder.episodes.append(episode.record())
+                    self._begin(slot)
+                if episode.design is not before:
+                    self._static = None
+                    recorder.new_design(slot, episode.design)
+        final = self._observe()
+        return recorder.rollout(self.task, final.stage, final.features[:, self._state_columns])
+
+    def _begin(self, slot: int) -> None:
+        self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])
+        self._static: GraphBatch | None = None
+
+    def _observe(self) -> GraphBatch:
+        """The graphs of all slots. What only depends on the designs is kept until one of them changes."""
+        graphs = self._static or self._gather()
+        self._static = graphs
+        stage, features = graphs.stage, graphs.features
+        bounds = graphs.offsets.tolist()
+        for slot, episode in enumerate(self._episodes):
+            stage[slot] = episode.stage
+            state = episode.state()
+            features[bounds[slot] : bounds[slot + 1], self._state_columns] = 0.0 if state is None else state
+        return graphs
+
+    def _gather(self) -> GraphBatch:
+        table = DesignTable.from_designs([episode.design for episode in self._episodes], self.task.space)
+        features = np.zeros((len(table.depth), self.task.feature_size), dtype=np.float32)
+        features[:, : self._one_hot.shape[1]] = self._one_hot[table.depth]
+        features[:, self._state_columns.stop :] = table.attributes
+        edges = [episode.topology.edges + first for episode, first in zip(self._episodes, table.offsets.tolist(), strict=False)]
+        return GraphBatch(
+            features=features,
+            stage=np.zeros(self.slots, dtype=np.int64),
+            offsets=table.offsets,
+            edges=np.concatenate(edges, axis=1),
+            joint_index=table.joint_index,
+            can_add=table.can_add,
+            can_delete=table.can_delete,
+            rng=self.rng,
+        )
+
+    # ---- stop and go on ----------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Random streams and open episodes, as plain values."""
+        return {
+            "rng": self.rng.bit_generator.state,
+            "reset_rngs": [rng.bit_generator.state for rng in self._reset_rngs],
+            "designs": [design.to_dict() for design in self._designs],
+            "episodes": [episode.state_dict() for episode in self._episodes],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rng.bit_generator.state = state["rng"]
+        for rng, saved in zip(self._reset_rngs, state["reset_rngs"], strict=True):
+            rng.bit_generator.state = saved
+        self._designs = [Design.from_dict(design) for design in state["designs"]]
+        for episode, saved, rng in zip(self._episodes, state["episodes"], self._reset_rngs, strict=True):
+            episode.load_state_dict(saved, rng)
+        self._static = None
+
+
+class _Recorder:
+    """Collects what happens and lays it out as a Rollout."""
+
+    def __init__(self, slots: int) -> None:
+        self.designs: list[Design] = []
+        self.current = [0] * slots
+        self.design: list[list[int]] = []
+        self.stage: list[Array] = []
+        self.node_offset: list[Array] = []
+        self.nodes = 0
+        self.state: list[Array] = []
+        self.actions: list[Array] = []
+        self.log_prob: list[Array] = []
+        self.outcome: list[tuple[float, bool, bool]] = []
+        self.truncations: list[Truncation] = []
+        self.episodes: list[EpisodeRecord] = []
+        self.slots = slots
+
+    def new_design(self, slot: int, design: Design) -> None:
+        self.current[slot] = len(self.designs)
+        self.designs.append(design)
+
+    def before_step(self, graphs: GraphBatch, state: Array, actions: Array, log_prob: Array | None) -> None:
+        self.design.append(list(self.current))
+        self.stage.append(graphs.stage.copy())
+        self.node_offset.append(graphs.offsets[:-1] + self.nodes)
+        self.nodes += graphs.num_nodes
+        self.state.append(state.copy())
+        self.actions.append(np.array(actions, dtype=np.float32))
+        self.log_prob.append(np.zeros(self.slots, dtype=np.float32) if log_prob is None else np.array(log_prob, dtype=np.float32))
+
+    def after_step(self, slot: int, reward: float, terminated: bool, truncated: bool) -> None:
+        self.outcome.append((reward, terminated, truncated))
+
+    def truncate(self, time: int, slot: int, state: Array | None) -> None:
+        if state is not None:
+            self.truncations.append(Truncation(time, slot, self.current[slot], state.astype(np.float32)))
+
+    def rollout(self, task: Task, last_stage: Array, last_state: Array) -> Rollout:
+        shape = (len(self.stage), self.slots)
+        reward, terminated, truncated = np.array(self.outcome, dtype=np.float64).reshape(*shape, 3).transpose(2, 0, 1)
+        return Rollout(
+            designs=DesignTable.from_designs(self.designs, task.space),
+            design=np.array(self.design, dtype=np.int64).reshape(shape),
+            stage=np.array(self.stage, dtype=np.int64).reshape(shape),
+            node_offset=np.array(self.node_offset, dtype=np.int64).reshape(shape),
+            reward=reward.copy(),
+            terminated=terminated.astype(bool),
+            truncated=truncated.astype(bool),
+            log_prob=np.array(self.log_prob, dtype=np.float32).reshape(shape),
+            state=np.concatenate([np.zeros((0, task.state_size), np.float32), *self.state]),
+            actions=np.concatenate([np.zeros((0, ACTION_SIZE), np.float32), *self.actions]),
+            last_design=np.array(self.current, dtype=np.int64),
+            last_stage=last_stage.copy(),
+            last_state=last_state.copy(),
+            truncations=tuple(self.truncations),
+            episodes=tuple(self.episodes),
+        )
+
+
+def random_policy(graphs: GraphBatch) -> Array:
+    """Uniform skeleton choices, small attribute changes and small controls: for tests, pictures and measurements."""
+    actions = np.empty((graphs.num_nodes, ACTION_SIZE))
+    actions[:, :6] = graphs.rng.uniform(-0.3, 0.3, (graphs.num_nodes, 6))
+    actions[:, 6] = graphs.rng.integers(0, 3, graphs.num_nodes)
+    return actions
+
+
+__all__ = ["Sampler", "Stage", "random_policy"]

@@ -1,0 +1,46 @@
+"""The tasks, by name. A third party's package adds one through the entry-point group `codesign_bench.tasks`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.paths import env_config
+from codesign_bench.structured import merged
+from codesign_bench.tasks.base import EnvConfig, Task
+from codesign_bench.tasks.gap import Gap
+from codesign_bench.tasks.locomotion2d import Locomotion2d
+from codesign_bench.tasks.locomotion3d import Locomotion3d
+from codesign_bench.tasks.swimmer import Swimmer
+
+TASKS: dict[str, type[Task]] = {"locomotion2d": Locomotion2d, "locomotion3d": Locomotion3d, "swimmer": Swimmer, "gap": Gap}
+ENTRY_POINTS = "codesign_bench.tasks"
+
+__all__ = ["TASKS", "EnvConfig", "Task", "make_task", "task_from_config"]
+
+
+def make_task(name: str, **overrides: Any) -> Task:
+    """The task of that name with the numbers of conf/env/NAME.yaml; `overrides` replaces some of them.
+
+    >>> make_task("gap", reward={"alive": 0.0}).config.reward.alive
+    0.0
+    """
+    return task_from_config(merged(env_config(name, tuple(_known())), overrides, "env"))
+
+
+def task_from_config(config: Mapping[str, Any]) -> Task:
+    """The task that a complete env configuration describes."""
+    name = config.get("name")
+    known = _known()
+    if name not in known:
+        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(known)}.")
+    cls = known[name]
+    return (cls if isinstance(cls, type) else cls.load()).from_mapping(config)
+
+
+@cache
+def _known() -> dict[str, Any]:
+    return {**TASKS, **{point.name: point for point in entry_points(group=ENTRY_POINTS)}}
