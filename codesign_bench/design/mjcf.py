@@ -13,6 +13,8 @@ from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Des
 from codesign_bench.design.scene import Ground, Scene
 from codesign_bench.design.space import DesignSpace
 
+HALF_WIDTH = 0.5
+"""Metres of terrain to either side of the plane in which a robot moves."""
 BONE_COLOURS = ("0.30 0.33 0.38 1", "0.90 0.45 0.13 1", "0.13 0.55 0.75 1", "0.55 0.70 0.20 1", "0.75 0.35 0.65 1")
 JOINT_COLOUR = "0.98 0.85 0.25 1"
 """Bones in one colour per depth and hinges as bright balls, both only in the rendering variant."""
@@ -48,7 +50,8 @@ def to_mjcf(design: Design, space: DesignSpace, scene: Scene, *, rendering: bool
         inner = "".join(limb(child) for child in children[node])
         return f'<body name="{name}" pos="{position}">{hinge}{bone(node)}{inner}</body>'
 
-    root = "".join(_fixed(geom, rendering) for geom in design.root_geoms)
+    root = _LIGHT if rendering else ""
+    root += "".join(_fixed(geom, rendering) for geom in design.root_geoms)
     root += bone(0) if design.root_bone else ""
     root += "".join(limb(child) for child in children[0])
     motors = "".join(
@@ -137,15 +140,16 @@ def _ground(ground: Ground, rendering: bool) -> str:
 def _box(i: int, span: tuple[float, float], ground: Ground, surface: str) -> str:
     left, right = span
     position = _text(((left + right) / 2, 0.0, ground.top - ground.thickness / 2))
-    return f'<geom name="ground_{i}" type="box" pos="{position}" size="{_text(((right - left) / 2, 2.0, ground.thickness / 2))}" {surface}/>'
+    return f'<geom name="ground_{i}" type="box" pos="{position}" size="{_text(((right - left) / 2, HALF_WIDTH, ground.thickness / 2))}" {surface}/>'
 
 
+_LIGHT = '<light mode="trackcom" directional="true" pos="0 -3 4" dir="0.2 0.8 -1" diffuse="0.5 0.5 0.5" specular="0.1 0.1 0.1"/>'
 _LOOKS = (
     '<visual><global offwidth="1920" offheight="1440"/><quality shadowsize="4096" offsamples="8"/>'
-    '<headlight ambient="0.35 0.35 0.35" diffuse="0.35 0.35 0.35" specular="0 0 0"/><map znear="0.01" zfar="60"/></visual>'
+    '<headlight ambient="0.38 0.38 0.38" diffuse="0.25 0.25 0.25" specular="0 0 0"/><map znear="0.01" zfar="60" shadowclip="4"/></visual>'
     '<asset><texture name="sky" type="skybox" builtin="gradient" rgb1="0.93 0.96 0.99" rgb2="0.70 0.80 0.90" width="64" height="384"/>'
-    '<texture name="tiles" type="2d" builtin="checker" rgb1="0.80 0.82 0.80" rgb2="0.68 0.72 0.70" width="256" height="256"/>'
-    '<texture name="waves" type="2d" builtin="checker" rgb1="0.66 0.80 0.90" rgb2="0.59 0.75 0.87" width="256" height="256"/>'
+    '<texture name="tiles" type="2d" builtin="checker" rgb1="0.90 0.91 0.89" rgb2="0.78 0.81 0.79" width="256" height="256"/>'
+    '<texture name="waves" type="2d" builtin="checker" rgb1="0.72 0.87 0.95" rgb2="0.63 0.80 0.91" width="256" height="256"/>'
     '<material name="ground" texture="tiles" texuniform="true" texrepeat="1 1"/>'
     '<material name="water" texture="waves" texuniform="true" texrepeat="0.5 0.5"/></asset>'
 )

@@ -1,0 +1,127 @@
+"""Pictures and videos of designs, without a screen: EGL, or OSMesa where there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.errors import RenderError
+from codesign_bench.tasks.base import Task
+
+Array = NDArray[Any]
+
+VIEWS = {"planar xz": (96.0, -11.0), "planar xy": (90.0, -65.0), "free xy": (120.0, -22.0)}
+"""Azimuth and elevation in degrees, by the root's freedom and the task's plane."""
+
+
+class Picture:
+    """Draws one design. The camera frames the whole robot and keeps its distance while the robot moves."""
+
+    def __init__(self, design: Design, task: Task, width: int = 960, height: int = 720, zoom: float = 1.0) -> None:
+        _choose_backend()
+        import mujoco
+
+        self._mujoco = mujoco
+        self.design, self.task = design, task
+        self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene, rendering=True))
+        self.data = mujoco.MjData(self.model)
+        self._renderer = _make_renderer(self.model, width, height)
+        self._camera = mujoco.MjvCamera()
+        self._camera.azimuth, self._camera.elevation = VIEWS[f"{task.scene.root} {task.space.plane}"]
+        self._options = mujoco.MjvOption()
+        self._zoom = zoom
+        self._distance: float | None = None
+        self._aspect = width / height
+
+    def frame(self, qpos: Array | None = None) -> Array:
+        """[height, width, 3] uint8: the robot in a pose, by default its reference pose."""
+        self.data.qpos[:] = self.model.qpos0 if qpos is None else qpos
+        self._mujoco.mj_forward(self.model, self.data)
+        low, high = self._extent()
+        self._camera.lookat[:] = (low + high) / 2
+        if self._distance is None:
+            spread = high - low
+            if self.task.scene.ground.kind == "gaps":  # show a gap together with the robot
+                spread[0] = max(spread[0], 1.2 * self.task.scene.ground.period)
+            from_above = self.task.scene.root == "planar" and self.task.space.plane == "xy"
+            tall = max(spread[2], spread[1] if from_above else 0.0)
+            wide = (spread[0] if from_above else max(spread[0], spread[1])) / self._aspect
+            self._distance = (1.15 * max(float(tall), float(wide)) + 0.6) * 1.3 / self._zoom
+        self._camera.distance = self._distance
+        self._renderer.update_scene(self.data, self._camera, self._options)
+        pixels: Array = self._renderer.render().copy()
+        return pixels
+
+    def close(self) -> None:
+        self._renderer.close()
+
+    def _extent(self) -> tuple[Array, Array]:
+        """Lower and upper corner of the box around all parts of the robot."""
+        mine = self.model.geom_bodyid > 0
+        centre, reach = self.data.geom_xpos[mine], self.model.geom_rbound[mine][:, None]
+        return (centre - reach).min(axis=0), (centre + reach).max(axis=0)
+
+
+def save_png(path: str | Path, pixels: Array) -> None:
+    from PIL import Image
+
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(target)
+
+
+def save_video(path: str | Path, frames: Iterable[Array], fps: float) -> None:
+    """H.264 in mp4, which browsers and slides play."""
+    import imageio_ffmpeg
+
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    writer = None
+    for frame in frames:
+        if writer is None:
+            size = (frame.shape[1], frame.shape[0])
+            writer = imageio_ffmpeg.write_frames(str(target), size, fps=fps, quality=7, macro_block_size=2)
+            writer.send(None)
+        writer.send(np.ascontiguousarray(frame))
+    if writer is not None:
+        writer.close()
+
+
+def _choose_backend() -> None:
+    """MuJoCo reads MUJOCO_GL once, when its renderer is first imported."""
+    if "MUJOCO_GL" not in os.environ and os.name == "posix" and not os.environ.get("DISPLAY"):
+        os.environ["MUJOCO_GL"] = "egl"
+
+
+def _make_renderer(model: Any, width: int, height: int) -> Any:
+    problems = []
+    for backend in dict.fromkeys([os.environ.get("MUJOCO_GL", ""), "egl", "osmesa"]):
+        try:
+            return _renderer_with(backend, model, width, height)
+        except Exception as error:  # a GL library that is missing or broken can fail in any way, even in attribute look-up
+            problems.append(f"{backend or 'default'}: {str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__}")
+    raise RenderError(
+        "Neither EGL nor OSMesa can draw on this machine "
+        f"({'; '.join(problems)}); install one of them, for instance the packages libegl1 and libgl1-mesa-dri, or libosmesa6."
+    )
+
+
+def _renderer_with(backend: str, model: Any, width: int, height: int) -> Any:
+    import mujoco
+    from mujoco.rendering.classic import gl_context
+
+    if backend == "egl":
+        from mujoco.egl import GLContext
+    elif backend == "osmesa":
+        from mujoco.osmesa import GLContext
+    else:
+        GLContext = gl_context.GLContext
+    gl_context.GLContext = GLContext
+    return mujoco.Renderer(model, height, width)

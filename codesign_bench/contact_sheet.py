@@ -1,0 +1,66 @@
+"""python -m codesign_bench.contact_sheet out=FILE.png: random agents in all four environments (the paper's figure 9)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from codesign_bench.analysis.rendering import Picture
+from codesign_bench.command_line import load_config, require, run
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError
+from codesign_bench.render import random_design, starting_pose
+from codesign_bench.tasks import TASKS, Task, make_task
+
+TILE = (480, 360)
+TITLES = {"locomotion2d": "2D Locomotion", "locomotion3d": "3D Locomotion", "swimmer": "Swimmer", "gap": "Gap Crosser"}
+
+
+def contact_sheet(seed: int, agents: int) -> Image.Image:
+    """One column per environment: its title, then `agents` random designs."""
+    width, height = TILE
+    band = 44
+    sheet = Image.new("RGB", (width * len(TASKS), band + height * agents), "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(24)
+    for column, name in enumerate(TASKS):
+        task = make_task(name)
+        rng = np.random.default_rng([seed, column])
+        draw.text((width * column + width // 2, band // 2), TITLES[name], fill="#222222", font=font, anchor="mm")
+        for row in range(agents):
+            design = _grown(task, rng)
+            picture = Picture(design, task, width=2 * width, height=2 * height)
+            tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
+            picture.close()
+            sheet.paste(tile, (width * column, band + height * row))
+    for column in range(1, len(TASKS)):
+        draw.line([(width * column, 0), (width * column, sheet.height)], fill="white", width=6)
+    for row in range(1, agents):
+        draw.line([(0, band + height * row), (sheet.width, band + height * row)], fill="white", width=6)
+    return sheet
+
+
+def _grown(task: Task, rng: np.random.Generator) -> Design:
+    """A random design in which something has grown, so that there is something to see."""
+    while True:
+        design = random_design(task, rng)
+        if design.num_nodes >= task.initial_design.num_nodes + 3:
+            return design
+
+
+def main(arguments: list[str]) -> int:
+    config = load_config("contact_sheet", arguments)
+    out = Path(require(config, "out", str, "the name of a .png file"))
+    agents = require(config, "agents", int, "a whole number from 1 up")
+    seed = require(config, "seed", int, "a whole number from 0 up")
+    if agents < 1 or seed < 0:
+        raise ConfigError(f"agents is {agents} and seed is {seed}; allowed are at least one agent and a seed from 0 up.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    contact_sheet(seed, agents).save(out, optimize=True)
+    print(f"{out}: {agents} random agents in each of {', '.join(TASKS)}")
+    return 0
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,238 @@
+"""Worker processes around samplers: where groups run. What they sample does not depend on how many workers there are.
+
+Workers are spawned, never forked; each computes on one thread, and ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import numpy as np
+
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError, WorkerError
+from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.episode import TransformSteps
+from codesign_bench.simulation.graphs import Policy, Rollout
+from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.tasks.base import Task
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """How to build a sampler, wherever it will run."""
+
+    task: Task
+    slots: int
+    seed: np.random.SeedSequence
+    steps: TransformSteps | None = None
+    designs: tuple[Design, ...] | None = None
+    reset_seeds: tuple[np.random.SeedSequence, ...] | None = None
+
+    def build(self) -> Sampler:
+        return Sampler(self.task, self.slots, self.seed, self.steps, self.designs, self.reset_seeds)
+
+
+class WorkerPool:
+    """Groups of slots spread over worker processes; with `workers=0` they run in this process.
+
+    Every step is charged to the ledger, if there is one, before it is simulated.
+    """
+
+    def __init__(self, groups: Sequence[Group], workers: int = 0, ledger: Ledger | None = None) -> None:
+        if workers < 0 or not groups:
+            raise ConfigError(f"{workers} workers were asked for {len(groups)} groups; allowed are workers from 0 up and at least one group.")
+        self.groups, self.ledger = list(groups), ledger
+        count = min(workers, len(groups))
+        self._local = [group.build() for group in groups] if count == 0 else []
+        self._owner = [i % count for i in range(len(groups))] if count else []
+        self._workers: list[_Worker] = []
+        try:
+            for worker in range(count):
+                self._workers.append(_Worker(worker))
+            for worker in self._workers:
+                mine = {i: group for i, group in enumerate(groups) if self._owner[i] == worker.number}
+                worker.send("build", mine)
+            self._replies()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def slots(self) -> int:
+        return sum(group.slots for group in self.groups)
+
+    @property
+    def pids(self) -> list[int]:
+        return [worker.pid for worker in self._workers]
+
+    def collect(self, policy: Policy | Sequence[Policy], steps: int) -> Rollout:
+        """`steps` steps in every slot of every group, with one policy for all or one for each group."""
+        if self.ledger is not None:
+            self.ledger.charge(steps * self.slots)
+        policies = list(policy) if isinstance(policy, Sequence) else [policy] * len(self.groups)
+        if self._local:
+            rollouts = [sampler.collect(p, steps) for sampler, p in zip(self._local, policies, strict=True)]
+        else:
+            for worker in self._workers:
+                worker.send("collect", ({i: p for i, p in enumerate(policies) if self._owner[i] == worker.number}, steps))
+            rollouts = self._replies()
+        return Rollout.concatenate(rollouts)
+
+    def state_dict(self) -> list[dict[str, Any]]:
+        """The state of every group, in order."""
+        if self._local:
+            return [sampler.state_dict() for sampler in self._local]
+        for worker in self._workers:
+            worker.send("state", None)
+        return self._replies()
+
+    def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
+        if self._local:
+            for sampler, state in zip(self._local, states, strict=True):
+                sampler.load_state_dict(state)
+            return
+        for worker in self._workers:
+            worker.send("load", {i: state for i, state in enumerate(states) if self._owner[i] == worker.number})
+        self._replies()
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _replies(self) -> list[Any]:
+        """One reply from every worker, as a list in the order of the groups. A worker that fails takes the pool down."""
+        results: dict[int, Any] = {}
+        waiting = {worker.connection: worker for worker in self._workers}
+        try:
+            while waiting:
+                for ready in wait(list(waiting)):
+                    results.update(waiting.pop(ready).receive())  # type: ignore[call-overload]
+        except BaseException:
+            self.close()
+            raise
+        return [results[i] for i in sorted(results)]
+
+
+class _Worker:
+    """The parent's end of one process."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, os.getpid()), name=f"codesign-worker-{number}", daemon=True)
+        with _environment(ONE_THREAD):
+            self._process.start()
+        theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or -1
+
+    def send(self, command: str, value: Any) -> None:
+        try:
+            self.connection.send_bytes(pickle.dumps((command, value), protocol=pickle.HIGHEST_PROTOCOL))
+        except (BrokenPipeError, ConnectionResetError):
+            raise self._death() from None
+
+    def receive(self) -> dict[int, Any]:
+        try:
+            ok, value = pickle.loads(self.connection.recv_bytes())
+        except (EOFError, ConnectionResetError):
+            raise self._death() from None
+        if not ok:
+            raise WorkerError(f"Worker {self.number} raised an error:\n{value}")
+        result: dict[int, Any] = value
+        return result
+
+    def stop(self) -> None:
+        self.connection.close()
+        self._process.terminate()
+        self._process.join(timeout=1)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+    def _death(self) -> WorkerError:
+        self._process.join(timeout=2)
+        code = self._process.exitcode
+        name = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
+        return WorkerError(f"Worker {self.number} (process {self.pid}) died with {name}; the other workers were stopped.")
+
+
+def _work(connection: Connection, parent: int) -> None:
+    """The worker's loop: a command in, a reply out, until the parent closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides what to do
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _die_with_parent(parent)
+    samplers: dict[int, Sampler] = {}
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            command, value = pickle.loads(connection.recv_bytes())
+            try:
+                reply = (True, _perform(command, value, samplers))
+            except Exception:
+                reply = (False, traceback.format_exc())
+            connection.send_bytes(pickle.dumps(reply, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def _perform(command: str, value: Any, samplers: dict[int, Sampler]) -> dict[int, Any]:
+    if command == "build":
+        samplers.update({i: group.build() for i, group in value.items()})
+        return {}
+    if command == "collect":
+        policies, steps = value
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+        return {i: samplers[i].collect(policy, steps) for i, policy in policies.items()}
+    if command == "state":
+        return {i: sampler.state_dict() for i, sampler in samplers.items()}
+    if command == "load":
+        for i, state in value.items():
+            samplers[i].load_state_dict(state)
+        return {}
+    raise ValueError(f"unknown command {command!r}")
+
+
+def _die_with_parent(parent: int) -> None:
+    """Asks Linux to kill this process when its parent is gone, however that happened."""
+    if sys.platform == "linux":
+        parent_death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
