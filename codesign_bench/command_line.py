@@ -68,6 +68,6 @@ def run(main: Callable[[list[str]], int | None]) -> None:
 
 def require(config: Mapping[str, Any], key: str, kind: type, allowed: str) -> Any:
     value = config.get(key)
-    if not isinstance(value, kind) or isinstance(value, bool) and kind is not bool:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise ConfigError(f"{key} is {value!r}; allowed is {allowed}.")
     return value

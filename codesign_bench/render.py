@@ -55,7 +55,7 @@ def starting_pose(design: Design, task: Task, rng: np.random.Generator) -> Array
     """The pose in which an episode with this design begins."""
     body = Body(design, task)
     body.reset(rng)
-    return body.data.qpos.copy()
+    return np.array(body.data.qpos)
 
 
 def motion(design: Design, task: Task, rng: np.random.Generator, seconds: float) -> Iterator[Array]:

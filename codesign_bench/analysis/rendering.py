@@ -106,7 +106,9 @@ def _make_renderer(model: Any, width: int, height: int) -> Any:
         try:
             return _renderer_with(backend, model, width, height)
         except Exception as error:  # a GL library that is missing or broken can fail in any way, even in attribute look-up
-            problems.append(f"{backend or 'default'}: {str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__}")
+            problems.append(
+                f"{backend or 'default'}: {str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__}"
+            )
     raise RenderError(
         "Neither EGL nor OSMesa can draw on this machine "
         f"({'; '.join(problems)}); install one of them, for instance the packages libegl1 and libgl1-mesa-dri, or libosmesa6."

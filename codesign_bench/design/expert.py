@@ -95,7 +95,7 @@ class _Reader:
         for i, bone in enumerate(bones):
             if bone is not None:
                 gear = self.gear[joints[i - 1]] if i else 0.0
-                values[i] = [*self._in_plane(bone.end - anchors[i], i), gear, bone.radius, np.linalg.norm(bone.start - anchors[i])]
+                values[i] = [*self._in_plane(bone.end - anchors[i], i), gear, bone.radius, float(np.linalg.norm(bone.start - anchors[i]))]
         offsets = [np.zeros(3)] + [anchors[i] - ends[parents[i]] for i in range(1, len(nodes))]
         limit = [[0.0, 0.0]] + [np.rad2deg(model.jnt_range[j]).tolist() for j in joints]
         default = root_geoms[0].friction if root_geoms else (1.0, 0.005, 0.0001)
@@ -136,7 +136,9 @@ class _Reader:
 
     def _gears(self) -> dict[int, float]:
         model = self.model
-        return {int(model.actuator_trnid[a, 0]): float(model.actuator_gear[a, 0]) for a in range(model.nu) if model.actuator_trntype[a] == 0}
+        return {
+            int(model.actuator_trnid[a, 0]): float(model.actuator_gear[a, 0]) for a in range(model.nu) if model.actuator_trntype[a] == 0
+        }
 
     def _geoms(self, body: int) -> list[_Bone]:
         """The capsules and spheres that move with a body: its own and those of bodies welded to it."""
@@ -154,7 +156,7 @@ class _Reader:
                 raise self.error(f"has a geom that is neither a capsule nor a sphere on '{model.body(body).name}'; allowed are those two")
             centre = data.geom_xpos[g]
             along = data.geom_xmat[g].reshape(3, 3)[:, 2] * (half if kind == 3 else 0.0)
-            friction = tuple(model.geom_friction[g].tolist())
+            friction = _triple(model.geom_friction[g])
             result.append(_Bone(centre - along, centre + along, radius, friction))
         return result
 
@@ -168,7 +170,9 @@ class _Reader:
             raise self.error(f"has {len(geoms)} geoms on the body '{self.model.body(body).name}'; allowed is one capsule per hinge")
         bone = _turned(geoms[0], joint, children)
         if bone is None:
-            raise self.error(f"has a capsule on '{self.model.body(body).name}' that does not run through its joint; allowed is one that does")
+            raise self.error(
+                f"has a capsule on '{self.model.body(body).name}' that does not run through its joint; allowed is one that does"
+            )
         return bone
 
     def _in_plane(self, vector: Array, node: int) -> list[float]:
@@ -199,4 +203,6 @@ def _triple(vector: Array) -> tuple[float, float, float]:
 
 
 def _same_capsule(a: _Bone, b: _Bone) -> bool:
-    return bool(np.allclose(a.start, b.start) and np.allclose(a.end, b.end)) or bool(np.allclose(a.start, b.end) and np.allclose(a.end, b.start))
+    return bool(np.allclose(a.start, b.start) and np.allclose(a.end, b.end)) or bool(
+        np.allclose(a.start, b.end) and np.allclose(a.end, b.start)
+    )

@@ -88,7 +88,7 @@ class Design:
         return len(self.parents)
 
     def with_attributes(self, attributes: ArrayLike) -> Design:
-        return replace(self, attributes=attributes)
+        return replace(self, attributes=np.asarray(attributes))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Design):
@@ -116,9 +116,7 @@ class Design:
             }
             for i in range(self.num_nodes)
         ]
-        geoms = [
-            {"start": list(g.start), "end": list(g.end), "radius": g.radius, "friction": list(g.friction)} for g in self.root_geoms
-        ]
+        geoms = [{"start": list(g.start), "end": list(g.end), "radius": g.radius, "friction": list(g.friction)} for g in self.root_geoms]
         return {"format": JSON_FORMAT, "root_bone": self.root_bone, "root_geoms": geoms, "nodes": nodes}
 
     def to_json(self) -> str:

@@ -140,7 +140,8 @@ def _ground(ground: Ground, rendering: bool) -> str:
 def _box(i: int, span: tuple[float, float], ground: Ground, surface: str) -> str:
     left, right = span
     position = _text(((left + right) / 2, 0.0, ground.top - ground.thickness / 2))
-    return f'<geom name="ground_{i}" type="box" pos="{position}" size="{_text(((right - left) / 2, HALF_WIDTH, ground.thickness / 2))}" {surface}/>'
+    size = _text(((right - left) / 2, HALF_WIDTH, ground.thickness / 2))
+    return f'<geom name="ground_{i}" type="box" pos="{position}" size="{size}" {surface}/>'
 
 
 _LIGHT = '<light mode="trackcom" directional="true" pos="0 -3 4" dir="0.2 0.8 -1" diffuse="0.5 0.5 0.5" specular="0.1 0.1 0.1"/>'

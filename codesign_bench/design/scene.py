@@ -75,9 +75,7 @@ class Scene:
 
     def __post_init__(self) -> None:
         if self.timestep <= 0 or self.frame_skip < 1:
-            raise ConfigError(
-                f"The scene has timestep {self.timestep} and frame_skip {self.frame_skip}; allowed are a timestep above 0 and at least 1 frame."
-            )
+            raise ConfigError(f"The scene's timestep is {self.timestep} and its frame_skip {self.frame_skip}; allowed are values above 0.")
 
     @property
     def dt(self) -> float:

@@ -85,7 +85,9 @@ class DesignSpace:
             if value < 1:
                 raise DesignError(f"{name} is {value}; allowed are whole numbers from 1 up.")
         if self.index_base > 10:
-            raise DesignError(f"A joint may have {self.index_base - 1} children; allowed are at most 9 (index strings have one digit each).")
+            raise DesignError(
+                f"A joint may have {self.index_base - 1} children; allowed are at most 9 (index strings have one digit each)."
+            )
 
     # ---- sizes -------------------------------------------------------------------------------------------------------
 
@@ -176,7 +178,9 @@ class DesignSpace:
             if not np.any(design.axis[i]):
                 raise DesignError(f"The axis of node {i} is zero; allowed is any other vector.")
             if not design.range[i, 0] < design.range[i, 1]:
-                raise DesignError(f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower below an upper limit, in degrees.")
+                raise DesignError(
+                    f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower below an upper limit, in degrees."
+                )
         if np.any(design.friction < 0):
             raise DesignError("The design's friction holds a negative value; allowed are values from 0 up.")
         if not design.root_bone and not design.root_geoms:

@@ -24,6 +24,9 @@ _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.m
 """Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
 
 
+_NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
+
+
 class Step(NamedTuple):
     """Outcome of one environment step: the reward, its parts, and why the episode would end here."""
 
@@ -96,7 +99,7 @@ class Body:
         except mujoco.FatalError:
             return _UNSTABLE
         dx = float(qpos[0]) - before
-        if self._diverged.any() or not math.isfinite(float(qpos @ qpos) + float(qvel @ qvel)):
+        if self._diverged.tobytes() != _NO_WARNINGS or not math.isfinite(float(qpos.dot(qpos)) + float(qvel.dot(qvel))):
             return _UNSTABLE
         forward, cost = task.forward_reward(dx), task.control_cost(motors)
         return Step(forward + self._alive - cost, forward, self._alive, cost, dx, task.fallen(qpos), False)
@@ -107,7 +110,7 @@ class Body:
         np.minimum(self._qvel, VELOCITY_LIMIT, out=self._source_qvel)
         np.maximum(self._source_qvel, -VELOCITY_LIMIT, out=self._source_qvel)
         self._source[-1] = self.task.extra(self._qpos)
-        return self._source.take(self._sources)
+        return self._source[self._sources]
 
     def snapshot(self) -> Array:
         """MuJoCo's full integration state, warm start included; `restore` continues bit-equally."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -38,7 +38,7 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
     starts from another design than the task's initial one.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 25}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 25}  # noqa: RUF012 (declared so by gymnasium)
 
     def __init__(
         self,

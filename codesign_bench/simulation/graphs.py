@@ -162,7 +162,9 @@ class Rollout:
         designs = np.cumsum([0] + [r.designs.num_designs for r in rollouts])
         slots = np.cumsum([0] + [r.design.shape[1] for r in rollouts])
         truncations = [
-            t._replace(slot=t.slot + int(slots[i]), design=t.design + int(designs[i])) for i, r in enumerate(rollouts) for t in r.truncations
+            t._replace(slot=t.slot + int(slots[i]), design=t.design + int(designs[i]))
+            for i, r in enumerate(rollouts)
+            for t in r.truncations
         ]
         plain = ("stage", "reward", "terminated", "truncated", "log_prob")
         return Rollout(

@@ -49,14 +49,15 @@ class Sampler:
         if slots < 1:
             raise ConfigError(f"A sampler was asked for {slots} slots; allowed are whole numbers from 1 up.")
         self.task, self.slots = task, slots
-        action_seed, *own_seeds = seed.spawn(slots + 1)
-        self.rng = np.random.default_rng(action_seed)
+        self.rng = np.random.default_rng(child_seed(seed, 0))
+        own_seeds = [child_seed(seed, 1 + slot) for slot in range(slots)]
         self._reset_rngs = [np.random.default_rng(s) for s in (reset_seeds or own_seeds)]
         self._designs = list(designs) if designs is not None else [task.initial_design] * slots
         if len(self._designs) != slots or len(self._reset_rngs) != slots:
             raise ConfigError(f"A sampler with {slots} slots needs as many designs and seeds.")
         pool = BodyPool(task)
         self._episodes = [Episode(task, steps or TransformSteps(), pool, slot) for slot in range(slots)]
+        self._static: GraphBatch | None = None
         self._one_hot = np.eye(task.space.num_depths, dtype=np.float32)
         self._state_columns = slice(task.space.num_depths, task.space.num_depths + task.state_size)
         for slot in range(slots):
@@ -93,7 +94,7 @@ class Sampler:
 
     def _begin(self, slot: int) -> None:
         self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])
-        self._static: GraphBatch | None = None
+        self._static = None
 
     def _observe(self) -> GraphBatch:
         """The graphs of all slots. What only depends on the designs is kept until one of them changes."""
@@ -143,6 +144,11 @@ class Sampler:
         for episode, saved, rng in zip(self._episodes, state["episodes"], self._reset_rngs, strict=True):
             episode.load_state_dict(saved, rng)
         self._static = None
+
+
+def child_seed(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
+    """A numbered child of a seed. Unlike `seed.spawn` it always gives the same one."""
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
 
 
 class _Recorder:

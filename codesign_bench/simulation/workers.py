@@ -54,15 +54,17 @@ class WorkerPool:
 
     def __init__(self, groups: Sequence[Group], workers: int = 0, ledger: Ledger | None = None) -> None:
         if workers < 0 or not groups:
-            raise ConfigError(f"{workers} workers were asked for {len(groups)} groups; allowed are workers from 0 up and at least one group.")
+            raise ConfigError(
+                f"{workers} workers were asked for {len(groups)} groups; allowed are workers from 0 up and at least one group."
+            )
         self.groups, self.ledger = list(groups), ledger
         count = min(workers, len(groups))
         self._local = [group.build() for group in groups] if count == 0 else []
         self._owner = [i % count for i in range(len(groups))] if count else []
         self._workers: list[_Worker] = []
         try:
-            for worker in range(count):
-                self._workers.append(_Worker(worker))
+            for number in range(count):
+                self._workers.append(_Worker(number))
             for worker in self._workers:
                 mine = {i: group for i, group in enumerate(groups) if self._owner[i] == worker.number}
                 worker.send("build", mine)
@@ -191,7 +193,7 @@ def _work(connection: Connection, parent: int) -> None:
         while True:
             command, value = pickle.loads(connection.recv_bytes())
             try:
-                reply = (True, _perform(command, value, samplers))
+                reply: tuple[bool, Any] = (True, _perform(command, value, samplers))
             except Exception:
                 reply = (False, traceback.format_exc())
             connection.send_bytes(pickle.dumps(reply, protocol=pickle.HIGHEST_PROTOCOL))

@@ -37,8 +37,9 @@ def task_from_config(config: Mapping[str, Any]) -> Task:
     known = _known()
     if name not in known:
         raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(known)}.")
-    cls = known[name]
-    return (cls if isinstance(cls, type) else cls.load()).from_mapping(config)
+    found = known[name]
+    cls: type[Task] = found if isinstance(found, type) else found.load()
+    return cls.from_mapping(config)
 
 
 @cache

@@ -177,7 +177,7 @@ class Task(ABC):
     def control_cost(self, control: Array) -> float:
         """Weighted mean over motors of the squared, unclipped control."""
         weight = self.config.reward.control_cost
-        return weight * float(control @ control) / len(control) if weight else 0.0
+        return weight * float(control.dot(control)) / len(control) if weight else 0.0
 
     @abstractmethod
     def height(self, qpos: Array) -> float:
