@@ -43,7 +43,7 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/mypy
 
 perf: $(STAMP)  ## speed as ratios within one run; fails below a bar
-	$(RUN) -m codesign_bench.perf
+	$(RUN) -m tests.perf
 
 pictures: $(STAMP)  ## the pictures of the README
 	$(RUN) -m codesign_bench.contact_sheet out=docs/random_agents.png seed=3

@@ -10,8 +10,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign_bench.design.graph import Design
+from codesign_bench.design.graph import Design, FixedGeom
 from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.simulation.refit import Refit
 from codesign_bench.tasks.base import VELOCITY_LIMIT, StateSources, Task
 
 Array = NDArray[Any]
@@ -22,8 +23,6 @@ RAISE_BY = 0.05
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
-
-
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
 
 
@@ -40,13 +39,16 @@ class Step(NamedTuple):
 
 
 class Body:
-    """A design in its task's scene, ready to simulate. `data` of a body with the same skeleton may be handed in for reuse."""
+    """A design in its task's scene, ready to simulate."""
 
-    def __init__(self, design: Design, task: Task, data: mujoco.MjData | None = None) -> None:
+    def __init__(self, design: Design, task: Task) -> None:
         _be_quiet()
         self.design, self.task = design, task
         self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
-        self.data = mujoco.MjData(self.model) if data is None else data
+        self.data = mujoco.MjData(self.model)
+        self._refit = Refit(self.model, design, task) if Refit.possible(design) else None
+        if self._refit is not None:
+            self._refit.apply(self.data, design)
         names = task.space.topology(design).names
         hinges = [self.model.joint(name).id for name in names[1:]]
         first_qpos, first_qvel = self.model.jnt_qposadr[hinges], self.model.jnt_dofadr[hinges]
@@ -65,6 +67,12 @@ class Body:
         self._source_qvel = self._source[num_qpos : num_qpos + num_qvel]
         self._alive = task.config.reward.alive
         self._frame_skip = task.scene.frame_skip
+
+    def become(self, design: Design) -> None:
+        """Turns into another design that differs from this one in attributes and joint offsets alone."""
+        assert self._refit is not None
+        self.design = design
+        self._refit.apply(self.data, design)
 
     def reset(self, rng: np.random.Generator) -> None:
         """The start of the execution stage: reference pose plus uniform noise, lifted off the ground if the task says so."""
@@ -127,43 +135,48 @@ _UNSTABLE = Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
 
 
 class BodyPool:
-    """Builds bodies, and hands the data of discarded ones to new ones with the same skeleton.
-
-    Allocating an MjData costs about half as much as compiling its model; its layout depends on the skeleton alone.
-    """
+    """Builds bodies; a discarded one is turned into the next design with the same skeleton instead of compiling it."""
 
     def __init__(self, task: Task, spares: int = 32) -> None:
         self.task = task
-        self._spares: OrderedDict[tuple[bytes, int, bool], list[mujoco.MjData]] = OrderedDict()
-        self._limit, self._count = spares, 0
+        self._limit = spares
+        self._spares: OrderedDict[int, tuple[_Skeleton, Body]] = OrderedDict()  # oldest first
+        self._by_skeleton: dict[_Skeleton, list[int]] = {}
 
     def build(self, design: Design) -> Body:
-        key = _skeleton(design)
-        spare = self._spares.get(key)
-        data = None
-        if spare:
-            data = spare.pop()
-            self._count -= 1
-            if not spare:
-                del self._spares[key]
-        return Body(design, self.task, data)
+        ids = self._by_skeleton.get(_skeleton(design))
+        if not ids:
+            return Body(design, self.task)
+        body = self._take(ids[-1])
+        body.become(design)
+        return body
 
     def discard(self, body: Body) -> None:
         """Gives a body back; it must not be used again."""
-        key = _skeleton(body.design)
-        self._spares.setdefault(key, []).append(body.data)
-        self._spares.move_to_end(key)
-        self._count += 1
-        if self._count > self._limit:
-            oldest = next(iter(self._spares))
-            self._spares[oldest].pop()
-            self._count -= 1
-            if not self._spares[oldest]:
-                del self._spares[oldest]
+        if not Refit.possible(body.design):
+            return
+        skeleton = _skeleton(body.design)
+        self._spares[id(body)] = (skeleton, body)
+        self._by_skeleton.setdefault(skeleton, []).append(id(body))
+        if len(self._spares) > self._limit:
+            self._take(next(iter(self._spares)))
+
+    def _take(self, key: int) -> Body:
+        skeleton, body = self._spares.pop(key)
+        ids = self._by_skeleton[skeleton]
+        ids.remove(key)
+        if not ids:
+            del self._by_skeleton[skeleton]
+        return body
 
 
-def _skeleton(design: Design) -> tuple[bytes, int, bool]:
-    return design.parents.tobytes(), len(design.root_geoms), design.root_bone
+_Skeleton = tuple[bytes, bytes, bytes, bytes, bool, tuple[FixedGeom, ...]]
+
+
+def _skeleton(design: Design) -> _Skeleton:
+    """What two designs must share to use the same compiled model."""
+    constants = design.axis.tobytes(), design.range.tobytes(), design.friction.tobytes()
+    return design.parents.tobytes(), *constants, design.root_bone, design.root_geoms
 
 
 def _be_quiet() -> None:
