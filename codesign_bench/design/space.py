@@ -33,6 +33,7 @@ class Topology:
 
     depth        [nodes]  0 for the root
     children     [nodes]  number of children
+    sibling      [nodes]  rank among the children of its parent, from 0
     joint_index  [nodes]  position of the joint's index among the indices that the task can reach
     names        [nodes]  index strings, the names of bodies and joints
     can_add      [nodes]  where AddJoint is legal
@@ -43,6 +44,7 @@ class Topology:
 
     depth: Array
     children: Array
+    sibling: Array
     joint_index: Array
     names: tuple[str, ...]
     can_add: Array
@@ -191,8 +193,10 @@ class DesignSpace:
         nodes = len(parents)
         depth = np.zeros(nodes, dtype=np.int64)
         children_of: list[list[int]] = [[] for _ in range(nodes)]
+        sibling = np.zeros(nodes, dtype=np.int64)
         for i in range(1, nodes):
             depth[i] = depth[parents[i]] + 1
+            sibling[i] = len(children_of[parents[i]])
             children_of[parents[i]].append(i)
         children = np.array([len(c) for c in children_of], dtype=np.int64)
         child = np.arange(1, nodes)
@@ -207,6 +211,7 @@ class DesignSpace:
         return Topology(
             depth=depth,
             children=children,
+            sibling=sibling,
             joint_index=np.array([known.get(i, -1) for i in integers], dtype=np.int64),
             names=tuple(index_strings(parents)),
             can_add=(depth >= 1) & (depth < self.max_depth) & (children < self.max_children),

@@ -26,6 +26,7 @@ class DesignTable:
     offsets      [designs + 1]   first node of each design
     parents      [nodes]         within the design, -1 for the root
     depth        [nodes]
+    sibling      [nodes]         rank among the children of its parent, from 0
     joint_index  [nodes]         among the indices that the task can reach
     attributes   [nodes, 5]      normalised
     can_add, can_delete [nodes]  legality of skeleton actions
@@ -34,6 +35,7 @@ class DesignTable:
     offsets: Array
     parents: Array
     depth: Array
+    sibling: Array
     joint_index: Array
     attributes: Array
     can_add: Array
@@ -46,6 +48,7 @@ class DesignTable:
             offsets=np.concatenate([[0], np.cumsum([design.num_nodes for design in designs])]).astype(np.int64),
             parents=np.concatenate([design.parents for design in designs]),
             depth=np.concatenate([t.depth for t in topologies]),
+            sibling=np.concatenate([t.sibling for t in topologies]),
             joint_index=np.concatenate([t.joint_index for t in topologies]),
             attributes=np.concatenate([design.attributes for design in designs]),
             can_add=np.concatenate([t.can_add for t in topologies]),
@@ -60,7 +63,7 @@ class DesignTable:
     def concatenate(tables: Sequence[DesignTable]) -> DesignTable:
         firsts = np.cumsum([0] + [int(t.offsets[-1]) for t in tables])
         offsets = [t.offsets[:-1] + first for t, first in zip(tables, firsts, strict=False)]
-        names = ("parents", "depth", "joint_index", "attributes", "can_add", "can_delete")
+        names = ("parents", "depth", "sibling", "joint_index", "attributes", "can_add", "can_delete")
         rest = {name: np.concatenate([getattr(t, name) for t in tables]) for name in names}
         return DesignTable(offsets=np.concatenate([*offsets, firsts[-1:]]), **rest)
 
@@ -72,7 +75,8 @@ class GraphBatch:
     features     [nodes, feature_size] float32: depth one-hot, simulator state (zeros in the transform stages), attributes
     stage        [graphs]
     offsets      [graphs + 1]
-    edges        [2, edges]   rows of `features`, both ways between parent and child
+    parents      [nodes]      within the graph, -1 for the root
+    sibling      [nodes]      rank among the children of its parent, from 0
     joint_index  [nodes]
     can_add, can_delete  [nodes]
     rng          the group's own stream of action noise
@@ -81,7 +85,8 @@ class GraphBatch:
     features: Array
     stage: Array
     offsets: Array
-    edges: Array
+    parents: Array
+    sibling: Array
     joint_index: Array
     can_add: Array
     can_delete: Array
@@ -94,6 +99,14 @@ class GraphBatch:
     @property
     def num_nodes(self) -> int:
         return len(self.features)
+
+    @property
+    def edges(self) -> Array:
+        """[2, edges]: rows of `features`, both ways between parent and child."""
+        child = np.flatnonzero(self.parents >= 0)
+        first = np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        parent = self.parents[child] + first[child]
+        return np.stack([np.concatenate([parent, child]), np.concatenate([child, parent])])
 
 
 class Decision(NamedTuple):
@@ -123,7 +136,7 @@ class Rollout:
     designs       the table
     design        [time, slots]  row of the table
     stage         [time, slots]
-    node_offset   [time, slots]  first row of the step in `state` and `actions`
+    node_offset   [time, slots]  first row of the step in `state` and `actions`, whose rows follow the order of the steps
     reward        [time, slots] float64
     terminated    [time, slots]  ends without bootstrap
     truncated     [time, slots]  time limits that are bootstrapped (see `truncations`)
@@ -159,6 +172,10 @@ class Rollout:
         if len(rollouts) == 1:
             return rollouts[0]
         nodes = np.cumsum([0] + [len(r.state) for r in rollouts])
+        first = np.concatenate([r.node_offset + n for r, n in zip(rollouts, nodes, strict=False)], axis=1).ravel()
+        count = np.concatenate([np.diff(r.designs.offsets)[r.design] for r in rollouts], axis=1).ravel()
+        offset = np.cumsum(count) - count
+        rows = np.arange(nodes[-1]) + np.repeat(first - offset, count)
         designs = np.cumsum([0] + [r.designs.num_designs for r in rollouts])
         slots = np.cumsum([0] + [r.design.shape[1] for r in rollouts])
         truncations = [
@@ -170,9 +187,9 @@ class Rollout:
         return Rollout(
             designs=DesignTable.concatenate([r.designs for r in rollouts]),
             design=np.concatenate([r.design + d for r, d in zip(rollouts, designs, strict=False)], axis=1),
-            node_offset=np.concatenate([r.node_offset + n for r, n in zip(rollouts, nodes, strict=False)], axis=1),
-            state=np.concatenate([r.state for r in rollouts]),
-            actions=np.concatenate([r.actions for r in rollouts]),
+            node_offset=offset.reshape(rollouts[0].design.shape[0], -1),
+            state=np.concatenate([r.state for r in rollouts])[rows],
+            actions=np.concatenate([r.actions for r in rollouts])[rows],
             last_design=np.concatenate([r.last_design + d for r, d in zip(rollouts, designs, strict=False)]),
             last_stage=np.concatenate([r.last_stage for r in rollouts]),
             last_state=np.concatenate([r.last_state for r in rollouts]),

@@ -58,6 +58,7 @@ class Sampler:
         pool = BodyPool(task)
         self._episodes = [Episode(task, steps or TransformSteps(), pool, slot) for slot in range(slots)]
         self._static: GraphBatch | None = None
+        self._active = list(range(slots))
         self._one_hot = np.eye(task.space.num_depths, dtype=np.float32)
         self._state_columns = slice(task.space.num_depths, task.space.num_depths + task.state_size)
         for slot in range(slots):
@@ -92,6 +93,36 @@ class Sampler:
         final = self._observe()
         return recorder.rollout(self.task, final.stage, final.features[:, self._state_columns])
 
+    def play(self, policy: Policy) -> list[EpisodeRecord]:
+        """One whole episode in every slot from its beginning, in the order of the slots; slots that have ended wait."""
+        for slot in range(self.slots):
+            self._begin(slot)
+        records: dict[int, EpisodeRecord] = {}
+        while len(records) < self.slots:
+            self._active = [slot for slot in range(self.slots) if slot not in records]
+            self._static = None
+            count = len(records)
+            while len(records) == count:
+                graphs = self._observe()
+                decision = policy(graphs)
+                actions = np.asarray(decision[0] if isinstance(decision, Decision) else decision, dtype=np.float64)
+                bounds = graphs.offsets.tolist()
+                for i, slot in enumerate(self._active):
+                    episode = self._episodes[slot]
+                    before = episode.design
+                    outcome = episode.act(actions[bounds[i] : bounds[i + 1]])
+                    if outcome.terminated or outcome.truncated:
+                        records[slot] = episode.record()
+                    if episode.design is not before:
+                        self._static = None
+        self._active = list(range(self.slots))
+        for slot in range(self.slots):
+            self._begin(slot)
+        return [records[slot] for slot in range(self.slots)]
+
+    def designs_now(self) -> list[Design]:
+        return [episode.design for episode in self._episodes]
+
     def _begin(self, slot: int) -> None:
         self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])
         self._static = None
@@ -102,23 +133,24 @@ class Sampler:
         self._static = graphs
         stage, features = graphs.stage, graphs.features
         bounds = graphs.offsets.tolist()
-        for slot, episode in enumerate(self._episodes):
-            stage[slot] = episode.stage
+        for i, slot in enumerate(self._active):
+            episode = self._episodes[slot]
+            stage[i] = episode.stage
             state = episode.state()
-            features[bounds[slot] : bounds[slot + 1], self._state_columns] = 0.0 if state is None else state
+            features[bounds[i] : bounds[i + 1], self._state_columns] = 0.0 if state is None else state
         return graphs
 
     def _gather(self) -> GraphBatch:
-        table = DesignTable.from_designs([episode.design for episode in self._episodes], self.task.space)
+        table = DesignTable.from_designs([self._episodes[slot].design for slot in self._active], self.task.space)
         features = np.zeros((len(table.depth), self.task.feature_size), dtype=np.float32)
         features[:, : self._one_hot.shape[1]] = self._one_hot[table.depth]
         features[:, self._state_columns.stop :] = table.attributes
-        edges = [episode.topology.edges + first for episode, first in zip(self._episodes, table.offsets.tolist(), strict=False)]
         return GraphBatch(
             features=features,
-            stage=np.zeros(self.slots, dtype=np.int64),
+            stage=np.zeros(len(self._active), dtype=np.int64),
             offsets=table.offsets,
-            edges=np.concatenate(edges, axis=1),
+            parents=table.parents,
+            sibling=table.sibling,
             joint_index=table.joint_index,
             can_add=table.can_add,
             can_delete=table.can_delete,

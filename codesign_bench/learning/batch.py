@@ -1,0 +1,116 @@
+"""A rollout laid out for learning: features of all nodes once, and minibatches of steps as forests.
+
+Edges, joint indices and attributes come from the rollout's design table; nothing is stored once per step that is constant
+within a design.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.learning.forest import Forest, plant
+from codesign_bench.simulation.graphs import DesignTable, GraphBatch, Rollout
+
+Array = NDArray[Any]
+NUM_STAGES = 3
+
+
+def depth_of_joint(space: DesignSpace) -> Array:
+    """[joints]: the depth at which each joint index lies."""
+    return np.array([0] + [len(name) for name in space.index_names[1:]])
+
+
+@dataclass(frozen=True)
+class Steps:
+    """States of many steps: per step its stage and its rows, per node everything that networks need.
+
+    stage [steps]; first, count [steps]: rows of the step; joint_index, parent (row, -1 for a root), sibling, can_add,
+    can_delete [nodes]; features [nodes, feature_size] float32: depth one-hot, simulator state, attributes
+    """
+
+    space: DesignSpace
+    stage: Array
+    first: Array
+    count: Array
+    joint_index: Array
+    parent: Array
+    sibling: Array
+    can_add: Array
+    can_delete: Array
+    features: Array
+
+    @property
+    def num_steps(self) -> int:
+        return len(self.stage)
+
+    def rows(self, steps: Array) -> tuple[Array, Array]:
+        """The rows of the given steps one after the other, and for each row the position of its step among them."""
+        count = self.count[steps]
+        which = np.repeat(np.arange(len(steps)), count)
+        begin = np.cumsum(count) - count
+        return np.arange(len(which)) + (self.first[steps] - begin)[which], which
+
+    def forest(self, steps: Array) -> tuple[Forest, Array]:
+        """The given steps as a forest, and the row of each of its nodes."""
+        rows, which = self.rows(steps)
+        begin = np.cumsum(self.count[steps]) - self.count[steps]
+        parent = self.parent[rows]
+        local = np.where(parent < 0, -1, parent - self.first[steps][which] + begin[which])
+        forest, order = plant(self.joint_index[rows], local, self.sibling[rows], which, depth_of_joint(self.space))
+        return forest, rows[order]
+
+
+def steps_of(table: DesignTable, design: Array, stage: Array, state: Array, space: DesignSpace) -> Steps:
+    """Steps whose nodes lie one after the other in `state` [nodes, state_size]; `design` and `stage` are [steps]."""
+    count = np.diff(table.offsets)[design]
+    first = np.cumsum(count) - count
+    which = np.repeat(np.arange(len(design)), count)
+    source = np.arange(len(which)) - first[which] + table.offsets[design][which]
+    parent = table.parents[source]
+    one_hot = np.eye(space.num_depths, dtype=np.float32)[table.depth[source]]
+    return Steps(
+        space=space,
+        stage=stage,
+        first=first,
+        count=count,
+        joint_index=table.joint_index[source],
+        parent=np.where(parent < 0, -1, parent + first[which]),
+        sibling=table.sibling[source],
+        can_add=table.can_add[source],
+        can_delete=table.can_delete[source],
+        features=np.concatenate([one_hot, state, table.attributes[source].astype(np.float32)], axis=1),
+    )
+
+
+def steps_of_rollout(rollout: Rollout, space: DesignSpace) -> tuple[Steps, Steps]:
+    """The rollout's steps in the order [time, slots], and the states that bootstrap it: every slot's last one, then those
+    in which a time limit cut an episode."""
+    taken = steps_of(rollout.designs, rollout.design.ravel(), rollout.stage.ravel(), rollout.state, space)
+    cut = rollout.truncations
+    design = np.concatenate([rollout.last_design, np.array([t.design for t in cut], dtype=np.int64)])
+    stage = np.concatenate([rollout.last_stage, np.full(len(cut), NUM_STAGES - 1)])
+    state = np.concatenate([rollout.last_state, *[t.state for t in cut]])
+    return taken, steps_of(rollout.designs, design, stage, state, space)
+
+
+def forest_of_graphs(graphs: GraphBatch, space: DesignSpace, chosen: Array) -> tuple[Forest, Array]:
+    """Some graphs (positions `chosen`) of an acting batch as a forest, and the row of each of its nodes."""
+    count = np.diff(graphs.offsets)[chosen]
+    which = np.repeat(np.arange(len(chosen)), count)
+    begin = np.cumsum(count) - count
+    rows = np.arange(len(which)) + (graphs.offsets[chosen] - begin)[which]
+    parent = graphs.parents[rows]
+    local = np.where(parent < 0, -1, parent + begin[which])
+    forest, order = plant(graphs.joint_index[rows], local, graphs.sibling[rows], which, depth_of_joint(space))
+    return forest, rows[order]
+
+
+def tensor(array: Array) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array))

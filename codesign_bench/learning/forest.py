@@ -1,0 +1,87 @@
+"""Many trees at once, laid out for fast products.
+
+Nodes are sorted by joint index. That puts equal joints side by side (one matrix product per joint), roots first in the
+order of their graphs, and, because indices are numbered breadth first, every depth after the one above it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Neighbours of every node in compressed rows, segments of equal joints, and how many nodes lie up to each depth.
+
+    neighbours  [edges]      positions of the neighbours (parent, then children) of node 0, of node 1, ...
+    offsets     [nodes + 1]  where each node's neighbours begin
+    segments    (joint, start, end) of contiguous rows with the same joint index
+    up_to_depth number of nodes with depth <= 0, 1, 2, ...; the first is the number of graphs
+    graph       [nodes]      which graph a node belongs to
+    """
+
+    neighbours: Tensor
+    offsets: Tensor
+    segments: tuple[tuple[int, int, int], ...]
+    up_to_depth: tuple[int, ...]
+    graph: Tensor
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def num_graphs(self) -> int:
+        return self.up_to_depth[0]
+
+    def neighbour_sum(self, x: Tensor, rows: int | None = None) -> Tensor:
+        """Sum over neighbours of the first `rows` nodes: [nodes, width] -> [rows, width]. An embedding bag is the fastest
+        sparse product with a matrix of ones that torch has on a CPU (8 to 15 times faster than index_add or CSR)."""
+        offsets = self.offsets if rows is None else self.offsets[: rows + 1]
+        neighbours = self.neighbours if rows is None else self.neighbours[: int(offsets[-1])]
+        if len(neighbours) == 0:
+            return x.new_zeros((len(offsets) - 1, x.shape[1]))
+        return torch.embedding_bag(x, neighbours, offsets, False, 0, False, None, True)[0]
+
+
+def plant(joint_index: Array, parent: Array, sibling: Array, graph: Array, depth_of_joint: Array) -> tuple[Forest, Array]:
+    """A forest from flat nodes in any order, and the order in which it takes them: row i of the forest is node order[i].
+
+    joint_index, parent (position among these nodes, -1 for roots), sibling (0-based rank among its siblings), graph
+    (non-decreasing over the roots): all [nodes]; depth_of_joint [joints].
+    """
+    nodes = len(joint_index)
+    order = np.argsort(joint_index.astype(np.int16), kind="stable")
+    position = np.empty(nodes + 1, dtype=np.int64)
+    position[order] = np.arange(nodes)
+    position[-1] = -1
+    joints = joint_index[order]
+    parents = position[parent[order]]  # the root's -1 picks the last entry, which is -1
+    counts = np.bincount(joints, minlength=len(depth_of_joint))
+    ends = np.cumsum(counts)
+    roots = int(counts[0])
+
+    child = np.arange(roots, nodes)
+    parent_of_child = parents[roots:]
+    degree = np.bincount(parent_of_child, minlength=nodes)
+    degree[roots:] += 1
+    offsets = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(degree, out=offsets[1:])
+    neighbours = np.empty(2 * (nodes - roots), dtype=np.int64)
+    neighbours[offsets[roots:-1]] = parent_of_child
+    neighbours[offsets[parent_of_child] + (parent_of_child >= roots) + sibling[order][roots:]] = child
+
+    present = np.flatnonzero(counts)
+    segments = tuple((int(j), int(ends[j] - counts[j]), int(ends[j])) for j in present)
+    depths = depth_of_joint[-1] + 1
+    up_to_depth = tuple(int(counts[depth_of_joint <= d].sum()) for d in range(depths))
+    forest = Forest(torch.from_numpy(neighbours), torch.from_numpy(offsets), segments, up_to_depth, torch.from_numpy(graph[order]))
+    return forest, order

@@ -1,0 +1,56 @@
+"""Running normalisation of node features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+CLIP = 5.0
+LEAST_DEVIATION = 1e-4
+"""A feature that varies less than this is sent to 0: dividing by it would turn rounding errors into +-CLIP."""
+
+
+class Normaliser:
+    """Running mean and standard deviation per feature, over nodes; the identity until the first batch is merged.
+
+    The statistics are frozen while a batch is acted on and learned from; `merge` adds the batch once, afterwards.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.count = 0
+        self.mean = np.zeros(size)
+        self.squares = np.zeros(size)
+        """Sum of squared deviations from the mean."""
+
+    def __call__(self, features: Array) -> Array:
+        """[nodes, size] -> [nodes, size] float32."""
+        if self.count == 0:
+            return features.astype(np.float32, copy=False)
+        deviation = np.sqrt(self.squares / self.count)
+        scale = np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
+        out = np.multiply(features - self.mean, scale, dtype=np.float64)
+        return np.clip(out, -CLIP, CLIP, out=out).astype(np.float32)
+
+    def merge(self, features: Array) -> None:
+        """Adds a batch [nodes, size] to the statistics (Chan's parallel update)."""
+        if len(features) == 0:
+            return
+        count = len(features)
+        mean = features.mean(axis=0, dtype=np.float64)
+        squares = ((features - mean) ** 2).sum(axis=0, dtype=np.float64)
+        total = self.count + count
+        shift = mean - self.mean
+        self.squares = self.squares + squares + shift**2 * (self.count * count / total)
+        self.mean = self.mean + shift * (count / total)
+        self.count = total
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "mean": self.mean.tolist(), "squares": self.squares.tolist()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.count = int(state["count"])
+        self.mean, self.squares = np.asarray(state["mean"]), np.asarray(state["squares"])

@@ -1,0 +1,218 @@
+"""Proximal policy optimisation on graphs: minibatches grouped by stage, gradients summed over fixed shards.
+
+A minibatch is cut into `shards` parts that are computed on one thread each and summed in order, so the result does not
+depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.learning.batch import Steps, steps_of_rollout
+from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.gae import advantages
+from codesign_bench.simulation.graphs import Rollout
+
+Array = NDArray[Any]
+
+
+class LearningError(CodesignError, RuntimeError):
+    """A loss is not finite: learning cannot go on."""
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """minibatch and passes per batch; clip of the ratio; learning rates of the policy and value networks (Adam, constant)."""
+
+    minibatch: int
+    passes: int
+    clip: float
+    gamma: float
+    gae_lambda: float
+    policy_lr: float
+    value_lr: float
+    policy_gradient_clip: float
+    shards: int
+
+    def __post_init__(self) -> None:
+        for name in ("minibatch", "passes", "shards"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"ppo.{name} is {getattr(self, name)}; allowed are whole numbers from 1 up.")
+        for name in ("clip", "policy_lr", "value_lr", "policy_gradient_clip"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"ppo.{name} is {getattr(self, name)}; allowed are numbers above 0.")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"ppo.{name} is {getattr(self, name)}; allowed is 0 to 1.")
+
+
+class Actor(Protocol):
+    """What PPO needs of a policy besides being an nn.Module."""
+
+    def prepare(self, steps: Steps) -> Any:
+        """Normalised inputs of a whole batch, computed once."""
+
+    def log_prob(self, prepared: Any, steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Array) -> Tensor:
+        """[chosen]: log-probability of the steps `chosen`, which are all of one stage, with their forest and its rows."""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+
+class Critic(Protocol):
+    def prepare(self, steps: Steps) -> Tensor: ...
+
+    def values(self, prepared: Tensor, forest: Forest, rows: Array) -> Tensor:
+        """[graphs]"""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+
+@dataclass(frozen=True)
+class Losses:
+    policy: float
+    value: float
+    gradient_norm: float
+    clipped: float
+    """Share of steps whose ratio was outside the clip range."""
+
+
+class PPO:
+    """Optimisers and threads around a policy and a value network."""
+
+    def __init__(self, actor: Actor, critic: Critic, config: PPOConfig) -> None:
+        self.actor, self.critic, self.config = actor, critic, config
+        self._policy_parameters, self._value_parameters = list(actor.parameters()), list(critic.parameters())
+        self.policy_optimiser = torch.optim.Adam(self._policy_parameters, lr=config.policy_lr, fused=True)
+        self.value_optimiser = torch.optim.Adam(self._value_parameters, lr=config.value_lr, fused=True)
+        for parameter in self._policy_parameters + self._value_parameters:
+            parameter.grad = torch.zeros_like(parameter)
+
+    def learn(self, rollout: Rollout, steps: Steps, bootstrap: Steps, rng: np.random.Generator) -> Losses:
+        """All passes over one batch."""
+        config = self.config
+        with ThreadPoolExecutor(config.shards) as threads:
+            critic_input = self.critic.prepare(steps)
+            value = self._values(critic_input, steps, threads)
+            last = self._values(self.critic.prepare(bootstrap), bootstrap, threads)
+            advantage, target = _advantages_and_targets(rollout, value, last, config)
+            batch = _Batch(
+                steps=steps,
+                actions=torch.from_numpy(rollout.actions),
+                old_log_prob=torch.from_numpy(rollout.log_prob.ravel()),
+                advantage=torch.from_numpy(((advantage - advantage.mean()) / (advantage.std() + 1e-8)).astype(np.float32).ravel()),
+                target=torch.from_numpy(target.astype(np.float32).ravel()),
+                actor_input=self.actor.prepare(steps),
+                critic_input=critic_input,
+            )
+            losses = []
+            for _ in range(config.passes):
+                for minibatch in minibatches(steps.stage, config.minibatch, rng):
+                    losses.append(self._step(batch, minibatch, threads))
+        return Losses(*np.mean(losses, axis=0).tolist())
+
+    def _step(self, batch: _Batch, minibatch: Array, threads: ThreadPoolExecutor) -> tuple[float, float, float, float]:
+        """One step of both optimisers. Every policy parameter is stepped, with zero gradient where it was not used."""
+        shards = [shard for shard in np.array_split(minibatch, self.config.shards) if len(shard)]
+        results = list(threads.map(lambda shard: self._gradients(batch, shard, len(minibatch)), shards))
+        for parameters, which in ((self._policy_parameters, 0), (self._value_parameters, 1)):
+            for i, parameter in enumerate(parameters):
+                assert parameter.grad is not None
+                parameter.grad.zero_()
+                for result in results:
+                    if (gradient := result[which][i]) is not None:
+                        parameter.grad += gradient
+        policy_loss, value_loss, clipped = (sum(r[k] for r in results) for k in (2, 3, 4))
+        if not np.isfinite(policy_loss + value_loss):
+            raise LearningError(f"A loss is not finite (policy {policy_loss}, value {value_loss}); nothing was changed since the last minibatch.")
+        norm = float(nn.utils.clip_grad_norm_(self._policy_parameters, self.config.policy_gradient_clip))
+        self.policy_optimiser.step()
+        self.value_optimiser.step()
+        return policy_loss, value_loss, norm, clipped
+
+    def _gradients(self, batch: _Batch, shard: Array, size: int) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None], float, float, float]:
+        steps = batch.steps
+        forest, rows = steps.forest(shard)
+        ratio = torch.exp(self._log_prob(batch, shard, forest, rows) - batch.old_log_prob[shard])
+        advantage = batch.advantage[shard]
+        low, high = 1 - self.config.clip, 1 + self.config.clip
+        policy_loss = -torch.min(ratio * advantage, ratio.clamp(low, high) * advantage).sum() / size
+        policy_gradients = torch.autograd.grad(policy_loss, self._policy_parameters, allow_unused=True)
+        value = self.critic.values(batch.critic_input, forest, rows)
+        value_loss = ((value - batch.target[shard]) ** 2).sum() / size
+        value_gradients = torch.autograd.grad(value_loss, self._value_parameters)
+        with torch.no_grad():
+            clipped = ((ratio < low) | (ratio > high)).sum().item() / size
+        return policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped
+
+    def _log_prob(self, batch: _Batch, shard: Array, forest: Forest, rows: Array) -> Tensor:
+        """Log-probabilities of steps that may be of different stages; minibatches are sorted by stage."""
+        stage = batch.steps.stage[shard]
+        if stage[0] == stage[-1]:
+            return self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, shard, forest, rows)
+        parts = []
+        for part in np.split(shard, np.flatnonzero(np.diff(stage)) + 1):
+            part_forest, part_rows = batch.steps.forest(part)
+            parts.append(self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, part, part_forest, part_rows))
+        return torch.cat(parts)
+
+    def _values(self, prepared: Tensor, steps: Steps, threads: ThreadPoolExecutor, size: int = 1024) -> Array:
+        """[steps] float64, without gradients."""
+
+        @torch.no_grad()
+        def part(chosen: Array) -> Array:
+            forest, rows = steps.forest(chosen)
+            return self.critic.values(prepared, forest, rows).numpy().astype(np.float64)
+
+        chunks = [np.arange(i, min(i + size, steps.num_steps)) for i in range(0, steps.num_steps, size)]
+        return np.concatenate(list(threads.map(part, chunks)))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"policy_optimiser": self.policy_optimiser.state_dict(), "value_optimiser": self.value_optimiser.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.policy_optimiser.load_state_dict(state["policy_optimiser"])
+        self.value_optimiser.load_state_dict(state["value_optimiser"])
+
+
+@dataclass(frozen=True)
+class _Batch:
+    steps: Steps
+    actions: Tensor
+    old_log_prob: Tensor
+    advantage: Tensor
+    target: Tensor
+    actor_input: Any
+    critic_input: Tensor
+
+
+def minibatches(stage: Array, size: int, rng: np.random.Generator) -> list[Array]:
+    """One pass: shuffle, stable sort by stage, cut into max(1, round(steps / size)) near-equal parts; nothing is dropped."""
+    order = rng.permutation(len(stage))
+    order = order[np.argsort(stage[order], kind="stable")]
+    return np.array_split(order, max(1, round(len(stage) / size)))
+
+
+def _advantages_and_targets(rollout: Rollout, value: Array, bootstrap: Array, config: PPOConfig) -> tuple[Array, Array]:
+    """[time, slots] each. A step that leads to another is followed by that one's value, a cut one is bootstrapped."""
+    shape = rollout.reward.shape
+    value = value.reshape(shape)
+    slots = shape[1]
+    following = np.concatenate([value[1:], bootstrap[None, :slots]])
+    for cut, v in zip(rollout.truncations, bootstrap[slots:], strict=True):
+        following[cut.time, cut.slot] = v
+    following[rollout.terminated] = 0.0
+    ended = rollout.terminated | rollout.truncated
+    advantage = advantages(rollout.reward, value, following, ended, config.gamma, config.gae_lambda)
+    return advantage, advantage + value
+
+
+__all__ = ["PPO", "Actor", "Critic", "LearningError", "Losses", "PPOConfig", "minibatches", "steps_of_rollout"]
