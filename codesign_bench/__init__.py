@@ -3,6 +3,10 @@
 Importing the package registers its environments with Gymnasium, if that is installed: `codesign/Gap-v1` and so on.
 """
 
+import ctypes.util
+import os
+import sys
+
 __version__ = "0.1.0"
 
 
@@ -18,4 +22,20 @@ def _register() -> None:
             register(name, entry_point="codesign_bench.simulation.env:TransformAndActEnv", kwargs={"task": task})
 
 
+def _choose_graphics() -> None:
+    """MuJoCo reads MUJOCO_GL when it is first imported, and fails there if that names something this machine lacks.
+    Headless by default: EGL unless the user chose something that can work."""
+    choice = os.environ.get("MUJOCO_GL", "").lower().strip()
+    works = {
+        "egl": True,
+        "osmesa": ctypes.util.find_library("OSMesa") is not None if choice == "osmesa" else False,
+        "glfw": bool(os.environ.get("DISPLAY")),
+        "glx": bool(os.environ.get("DISPLAY")),
+        **dict.fromkeys(("disable", "disabled", "off", "false", "0"), True),
+    }
+    if sys.platform == "linux" and not works.get(choice, False):
+        os.environ["MUJOCO_GL"] = "egl"
+
+
+_choose_graphics()
 _register()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from codesign_bench.errors import CodesignError, ConfigError
@@ -24,7 +24,7 @@ def load_config(name: str, overrides: list[str]) -> dict[str, Any]:
     try:
         with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
             config = OmegaConf.to_container(compose(name, overrides), resolve=True)
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
         raise ConfigError(explain(error)) from None
@@ -58,16 +58,9 @@ def run(main: Callable[[list[str]], int | None]) -> None:
     except CodesignError as error:
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print("error:", " ".join(str(error).split()), file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         code = 130
     raise SystemExit(code or 0)
-
-
-def require(config: Mapping[str, Any], key: str, kind: type, allowed: str) -> Any:
-    value = config.get(key)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ConfigError(f"{key} is {value!r}; allowed is {allowed}.")
-    return value

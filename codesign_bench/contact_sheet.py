@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from codesign_bench.analysis.rendering import Picture
-from codesign_bench.command_line import load_config, require, run
+from codesign_bench.analysis.rendering import Picture, open_for_writing
+from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.render import random_design, starting_pose
+from codesign_bench.structured import build
 from codesign_bench.tasks import TASKS, Task, make_task
 
 TILE = (480, 360)
@@ -49,16 +51,26 @@ def _grown(task: Task, rng: np.random.Generator) -> Design:
             return design
 
 
+@dataclass(frozen=True)
+class SheetConfig:
+    """The content of conf/contact_sheet.yaml."""
+
+    out: str
+    seed: int
+    agents: int
+
+    def __post_init__(self) -> None:
+        if Path(self.out).suffix != ".png":
+            raise ConfigError(f"out is '{self.out}'; allowed are names that end in .png.")
+        if self.agents < 1 or self.seed < 0:
+            raise ConfigError(f"agents is {self.agents} and seed is {self.seed}; allowed are at least one agent and a seed from 0 up.")
+
+
 def main(arguments: list[str]) -> int:
-    config = load_config("contact_sheet", arguments)
-    out = Path(require(config, "out", str, "the name of a .png file"))
-    agents = require(config, "agents", int, "a whole number from 1 up")
-    seed = require(config, "seed", int, "a whole number from 0 up")
-    if agents < 1 or seed < 0:
-        raise ConfigError(f"agents is {agents} and seed is {seed}; allowed are at least one agent and a seed from 0 up.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    contact_sheet(seed, agents).save(out, optimize=True)
-    print(f"{out}: {agents} random agents in each of {', '.join(TASKS)}")
+    settings = build(SheetConfig, load_config("contact_sheet", arguments), "the configuration")
+    out = open_for_writing(settings.out)
+    contact_sheet(settings.seed, settings.agents).save(out, optimize=True)
+    print(f"{out}: {settings.agents} random agents in each of {', '.join(TASKS)}")
     return 0
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign_bench.analysis.rendering import Picture, save_png, save_video
-from codesign_bench.command_line import load_config, require, run
+from codesign_bench.analysis.rendering import LARGEST, Picture, open_for_writing, save_png, save_video
+from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import NUM_SKELETON_ACTIONS, attribute_transform, skeleton_transform
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.body import Body
 from codesign_bench.simulation.episode import TransformSteps
+from codesign_bench.structured import build
 from codesign_bench.tasks import Task, task_from_config
 
 Array = NDArray[Any]
@@ -63,32 +65,51 @@ def motion(design: Design, task: Task, rng: np.random.Generator, seconds: float)
     body = Body(design, task)
     body.reset(rng)
     phase, rate = rng.uniform(0, 2 * np.pi, design.num_nodes), rng.uniform(3, 8, design.num_nodes)
-    next_frame = 0.0
+    frames = 0
     for step in range(round(seconds / task.dt)):
         now = step * task.dt
-        if now >= next_frame:
-            next_frame += 1 / FRAMES_PER_SECOND
+        if now * FRAMES_PER_SECOND >= frames - 1e-6:
+            frames += 1
             yield body.data.qpos.copy()
         result = body.step(0.6 * np.sin(rate * now + phase))
         if result.fallen or result.unstable:
             body.reset(rng)
 
 
+@dataclass(frozen=True)
+class RenderConfig:
+    """The content of conf/render.yaml, without the environment."""
+
+    design: str
+    seed: int
+    out: str
+    seconds: float
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        if Path(self.out).suffix not in (".png", ".mp4"):
+            raise ConfigError(f"out is '{self.out}'; allowed are names that end in .png or .mp4.")
+        if self.seed < 0:
+            raise ConfigError(f"seed is {self.seed}; allowed are whole numbers from 0 up.")
+        if self.seconds <= 0:
+            raise ConfigError(f"seconds is {self.seconds}; allowed are numbers above 0.")
+        for name, value, most in (("width", self.width, LARGEST[0]), ("height", self.height, LARGEST[1])):
+            if not 16 <= value <= most:
+                raise ConfigError(f"{name} is {value}; allowed are whole numbers from 16 to {most}.")
+
+
 def main(arguments: list[str]) -> int:
     config = load_config("render", arguments)
-    out = Path(require(config, "out", str, "the name of a .png or .mp4 file"))
-    seed = require(config, "seed", int, "a whole number from 0 up")
-    if out.suffix not in (".png", ".mp4"):
-        raise ConfigError(f"out is '{out}'; allowed are names that end in .png or .mp4.")
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; allowed are whole numbers from 0 up.")
-    rng = np.random.default_rng(seed)
-    design, task = choose_design(task_from_config(config["env"]), str(config["design"]), rng)
-    picture = Picture(design, task, width=config["width"], height=config["height"])
+    settings = build(RenderConfig, {key: value for key, value in config.items() if key != "env"}, "the configuration")
+    rng = np.random.default_rng(settings.seed)
+    design, task = choose_design(task_from_config(config["env"]), settings.design, rng)
+    out = open_for_writing(settings.out)
+    picture = Picture(design, task, width=settings.width, height=settings.height)
     if out.suffix == ".png":
         save_png(out, picture.frame(starting_pose(design, task, rng)))
     else:
-        save_video(out, (picture.frame(q) for q in motion(design, task, rng, config["seconds"])), FRAMES_PER_SECOND)
+        save_video(out, (picture.frame(q) for q in motion(design, task, rng, settings.seconds)), FRAMES_PER_SECOND)
     picture.close()
     print(f"{out}: {task.name}, {design.num_nodes} bodies")
     return 0

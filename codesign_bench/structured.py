@@ -32,14 +32,12 @@ def build(cls: type[T], value: Any, where: str) -> T:
     return cls(**arguments)
 
 
-def merged(base: Mapping[str, Any], override: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """`base` with the leaves of `override` put in; a key that `base` does not have raises ConfigError."""
+def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the leaves of `override` put in."""
     result = dict(base)
     for key, value in override.items():
-        if key not in base:
-            raise ConfigError(f"{where} has an unknown key '{key}'; allowed are {', '.join(base)}.")
-        nested = isinstance(base[key], Mapping) and isinstance(value, Mapping)
-        result[key] = merged(base[key], value, f"{where}.{key}") if nested else value
+        nested = isinstance(base.get(key), Mapping) and isinstance(value, Mapping)
+        result[key] = merged(base[key], value) if nested else value
     return result
 
 
@@ -67,8 +65,7 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if hint is int:
         return _checked(isinstance(value, int) and not isinstance(value, bool), value, where, "a whole number")
     if hint is float:
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        return float(_checked(number, value, where, "a finite number"))
+        return float(_checked(_is_finite_number(value), value, where, "a finite number"))
     if hint is str:
         return _checked(isinstance(value, str), value, where, "text")
     raise TypeError(f"{where}: no rule for {hint}")
@@ -82,7 +79,19 @@ def _convert_tuple(options: tuple[Any, ...], value: Any, where: str) -> tuple[An
     return tuple(_convert(o, v, f"{where}[{i}]") for i, (o, v) in enumerate(zip(options, value, strict=True)))
 
 
+def _is_finite_number(value: Any) -> bool:
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _checked(ok: bool, value: Any, where: str, allowed: str) -> Any:
     if not ok:
-        raise ConfigError(f"{where} is {value!r}; allowed is {allowed}.")
+        raise ConfigError(f"{where} is {shortened(value)}; allowed is {allowed}.")
     return value
+
+
+def shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}... ({len(text)} characters)"

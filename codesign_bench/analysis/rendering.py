@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import RenderError
+from codesign_bench.simulation.body import be_quiet
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
@@ -20,13 +21,17 @@ Array = NDArray[Any]
 VIEWS = {"planar xz": (96.0, -11.0), "planar xy": (90.0, -65.0), "free xy": (120.0, -22.0)}
 """Azimuth and elevation in degrees, by the root's freedom and the task's plane."""
 
+LARGEST = (1920, 1440)
+"""Width and height of the largest picture, in pixels (the rendering model's buffer)."""
+
 
 class Picture:
     """Draws one design. The camera frames the whole robot and keeps its distance while the robot moves."""
 
     def __init__(self, design: Design, task: Task, width: int = 960, height: int = 720, zoom: float = 1.0) -> None:
-        _choose_backend()
         import mujoco
+
+        be_quiet()
 
         self._mujoco = mujoco
         self.design, self.task = design, task
@@ -42,7 +47,7 @@ class Picture:
 
     def frame(self, qpos: Array | None = None) -> Array:
         """[height, width, 3] uint8: the robot in a pose, by default its reference pose."""
-        self.data.qpos[:] = self.model.qpos0 if qpos is None else qpos
+        self.data.qpos[:] = self.model.qpos0 if qpos is None or not np.isfinite(qpos).all() else qpos
         self._mujoco.mj_forward(self.model, self.data)
         low, high = self._extent()
         self._camera.lookat[:] = (low + high) / 2
@@ -69,35 +74,40 @@ class Picture:
         return (centre - reach).min(axis=0), (centre + reach).max(axis=0)
 
 
-def save_png(path: str | Path, pixels: Array) -> None:
+def open_for_writing(path: str | Path) -> Path:
+    """The path, in a folder that exists now; a place that cannot be written is an error before any work is done."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        existed = target.exists()
+        with open(target, "ab"):
+            pass
+        if not existed:
+            target.unlink()
+    except OSError as error:
+        raise RenderError(f"{target} cannot be written: {error.strerror}.") from None
+    return target
+
+
+def save_png(path: Path, pixels: Array) -> None:
     from PIL import Image
 
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(target)
+    Image.fromarray(pixels).save(path)
 
 
-def save_video(path: str | Path, frames: Iterable[Array], fps: float) -> None:
+def save_video(path: Path, frames: Iterable[Array], fps: float) -> None:
     """H.264 in mp4, which browsers and slides play."""
     import imageio_ffmpeg
 
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
     writer = None
     for frame in frames:
         if writer is None:
             size = (frame.shape[1], frame.shape[0])
-            writer = imageio_ffmpeg.write_frames(str(target), size, fps=fps, quality=7, macro_block_size=2)
+            writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, quality=7, macro_block_size=2)
             writer.send(None)
         writer.send(np.ascontiguousarray(frame))
     if writer is not None:
         writer.close()
-
-
-def _choose_backend() -> None:
-    """MuJoCo reads MUJOCO_GL once, when its renderer is first imported."""
-    if "MUJOCO_GL" not in os.environ and os.name == "posix" and not os.environ.get("DISPLAY"):
-        os.environ["MUJOCO_GL"] = "egl"
 
 
 def _make_renderer(model: Any, width: int, height: int) -> Any:

@@ -7,6 +7,8 @@ parts of the root (Ant's four stubs, Swimmer's head, which lies ahead of the roo
 
 from __future__ import annotations
 
+import contextlib
+import reprlib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import NUM_ATTRIBUTES, Design, FixedGeom
+from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import DesignError
 
@@ -35,39 +38,46 @@ class _Bone:
 
 def expert_path(name: str) -> Path:
     """The expert's file: a path, or the name of a model that the installed gymnasium package ships."""
-    if Path(name).is_file():
-        return Path(name)
+    with contextlib.suppress(OSError, ValueError):  # a name that no file system takes is no path
+        if Path(name).is_file():
+            return Path(name)
     package = find_spec("gymnasium")
     assets = Path(package.origin).parent / "envs" / "mujoco" / "assets" if package and package.origin else None
-    if assets and (assets / name).is_file():
+    if assets and name in {path.name for path in assets.glob("*.xml")}:
         return assets / name
     known = ", ".join(sorted(p.name for p in assets.glob("*.xml"))) if assets else "none: gymnasium is not installed"
-    raise DesignError(f"There is no expert '{name}'; allowed are the path of an MJCF file or one of gymnasium's: {known}.")
+    raise DesignError(f"There is no expert {reprlib.repr(name)}; allowed are the path of an MJCF file or one of gymnasium's: {known}.")
 
 
-def expert_design(name: str, space: DesignSpace) -> tuple[Design, DesignSpace]:
-    """The converted design, and the space with bounds widened where a value of the expert lies outside them."""
+def expert_design(name: str, space: DesignSpace, scene: Scene) -> tuple[Design, DesignSpace]:
+    """The converted design, and the space with bounds widened where a value of the expert lies outside them.
+
+    Density, armature and damping belong to the task's scene; an expert that has others is refused, since it would not be
+    the same robot there.
+    """
     import mujoco
 
     path = expert_path(name)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
-        raise DesignError(f"The expert {path.name} is not a valid MJCF model: {str(error).splitlines()[0]}.") from None
+        raise DesignError(f"The expert {path.name} is not a valid MJCF model: {' '.join(str(error).split())}.") from None
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    return _Reader(model, data, path.name, space).read()
+    return _Reader(model, data, path.name, space, scene).read()
 
 
 class _Reader:
     """One conversion. Positions are world coordinates of the reference pose (qpos0), in which hinge angles are zero."""
 
-    def __init__(self, model: Any, data: Any, name: str, space: DesignSpace) -> None:
-        self.model, self.data, self.name, self.space = model, data, name, space
+    def __init__(self, model: Any, data: Any, name: str, space: DesignSpace, scene: Scene) -> None:
+        self.model, self.data, self.name, self.space, self.scene = model, data, name, space, scene
         if model.nbody < 2 or np.count_nonzero(model.body_parentid[1:] == 0) != 1:
             raise self.error("has not exactly one root body; allowed is one tree")
-        if np.any(model.body_parentid[1:] == 0) and model.body_jntnum[1] == 0:
-            raise self.error("has a root that is fixed to the world; allowed is a root with slides, hinges or a free joint")
+        freedom = model.jnt_type[: model.body_jntnum[1]].tolist()
+        if freedom != ([0] if scene.root == "free" else [2, 2, 3]):
+            wanted = "a free joint" if scene.root == "free" else "two slides and a hinge"
+            raise self.error(f"has a root that does not move as this task's does; allowed is a root with {wanted}")
         self.gear = self._gears()
 
     def error(self, text: str) -> DesignError:
@@ -98,6 +108,7 @@ class _Reader:
                 values[i] = [*self._in_plane(bone.end - anchors[i], i), gear, bone.radius, float(np.linalg.norm(bone.start - anchors[i]))]
         offsets = [np.zeros(3)] + [anchors[i] - ends[parents[i]] for i in range(1, len(nodes))]
         limit = [[0.0, 0.0]] + [np.rad2deg(model.jnt_range[j]).tolist() for j in joints]
+        self._check_mass([geom for body in nodes for geom in self._geoms(body)])
         default = root_geoms[0].friction if root_geoms else (1.0, 0.005, 0.0001)
         design = Design(
             parents=np.asarray(parents),
@@ -115,6 +126,15 @@ class _Reader:
         space.check(design)
         return design, space
 
+    def _check_mass(self, parts: list[_Bone]) -> None:
+        lengths = [float(np.linalg.norm(g.end - g.start)) for g in parts]
+        volume = sum(np.pi * g.radius**2 * (length + 4 / 3 * g.radius) for g, length in zip(parts, lengths, strict=True))
+        mine, theirs = volume * self.scene.geom_density, float(self.model.body_mass.sum())
+        if abs(mine - theirs) > 1e-3 * theirs:
+            raise self.error(
+                f"weighs {theirs:.4g} kg and would weigh {mine:.4g} kg in this task; allowed is a density of {self.scene.geom_density:g}"
+            )
+
     # ---- parts of the tree -------------------------------------------------------------------------------------------
 
     def _jointed_ancestor(self, body: int) -> int:
@@ -130,15 +150,29 @@ class _Reader:
             raise self.error(f"has joints other than one hinge on the body '{model.body(body).name}'; allowed is a tree of hinges")
         if not model.jnt_limited[joint]:
             raise self.error(f"has a hinge without limits, '{model.joint(joint).name}'; allowed are hinges with a range")
+        dof = int(model.jnt_dofadr[joint])
+        for what, mine, theirs in (
+            ("armature", float(model.dof_armature[dof]), self.scene.joint_armature),
+            ("damping", float(np.ravel(model.dof_damping[dof])[0]), self.scene.joint_damping),
+        ):
+            if abs(mine - theirs) > 1e-9:
+                raise self.error(f"has {what} {mine:g} on '{model.joint(joint).name}'; allowed is this task's, {theirs:g}")
         if joint not in self.gear:
             raise self.error(f"has a hinge without a motor, '{model.joint(joint).name}'; allowed is one motor per hinge")
         return joint
 
     def _gears(self) -> dict[int, float]:
-        model = self.model
-        return {
-            int(model.actuator_trnid[a, 0]): float(model.actuator_gear[a, 0]) for a in range(model.nu) if model.actuator_trntype[a] == 0
-        }
+        model, gears = self.model, dict[int, float]()
+        for a in range(model.nu):
+            joint, name = int(model.actuator_trnid[a, 0]), model.actuator(a).name or f"number {a}"
+            plain = model.actuator_trntype[a] == 0 and model.actuator_gaintype[a] == 0 and model.actuator_biastype[a] == 0
+            unit = model.actuator_gainprm[a, 0] == 1 and model.actuator_ctrllimited[a] and model.actuator_ctrlrange[a].tolist() == [-1, 1]
+            if not plain or not unit or joint in gears:
+                raise self.error(
+                    f"has an actuator ({name}) that is not the one motor of a hinge with controls from -1 to 1; allowed are those"
+                )
+            gears[joint] = float(model.actuator_gear[a, 0])
+        return gears
 
     def _geoms(self, body: int) -> list[_Bone]:
         """The capsules and spheres that move with a body: its own and those of bodies welded to it."""

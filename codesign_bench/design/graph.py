@@ -7,6 +7,7 @@ and has no motor. Parents come before their children in the node order.
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -101,7 +102,7 @@ class Design:
         )
 
     def __hash__(self) -> int:
-        return hash((self.parents.tobytes(), self.attributes.tobytes(), self.axis.tobytes(), self.root_geoms))
+        return hash((self.parents.tobytes(), (self.attributes + 0.0).tobytes(), self.root_bone))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; `from_dict` gives the identical design back."""
@@ -126,7 +127,7 @@ class Design:
     def from_json(text: str) -> Design:
         try:
             value = json.loads(text)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise DesignError(f"This is not a design: the JSON cannot be read ({error}).") from None
         return Design.from_dict(value)
 
@@ -134,10 +135,10 @@ class Design:
     def from_dict(value: Any) -> Design:
         """Reads what `to_dict` wrote; checks that it is a finite tree. The limits of a task are DesignSpace.check's."""
         fields = _mapping(value, "a design", {"format", "root_bone", "root_geoms", "nodes"})
-        if fields["format"] != JSON_FORMAT:
-            raise DesignError(f"The design has format {fields['format']!r}; allowed is {JSON_FORMAT}.")
+        if type(fields["format"]) is not int or fields["format"] != JSON_FORMAT:
+            raise DesignError(f"The design has format {reprlib.repr(fields['format'])}; allowed is {JSON_FORMAT}.")
         if not isinstance(fields["root_bone"], bool):
-            raise DesignError(f"root_bone is {fields['root_bone']!r}; allowed are true and false.")
+            raise DesignError(f"root_bone is {reprlib.repr(fields['root_bone'])}; allowed are true and false.")
         if not isinstance(fields["nodes"], list) or not fields["nodes"]:
             raise DesignError("The design's nodes are empty or not a list; allowed is a list with the root first.")
         if not isinstance(fields["root_geoms"], list):
@@ -174,18 +175,20 @@ def check_tree(parents: ArrayLike | list[Any]) -> None:
     """Raises DesignError unless node 0 is the only root and every other node's parent comes before it (so: no cycles)."""
     for i, parent in enumerate(list(parents)):  # type: ignore[arg-type]
         if isinstance(parent, bool) or not isinstance(parent, (int, np.integer)):
-            raise DesignError(f"The parent of node {i} is {parent!r}; allowed are whole numbers.")
+            raise DesignError(f"The parent of node {i} is {reprlib.repr(parent)}; allowed are whole numbers.")
         if i == 0 and parent != -1:
-            raise DesignError(f"The parent of node 0 is {parent}; node 0 is the root and its parent must be -1.")
+            raise DesignError(f"The parent of node 0 is {reprlib.repr(parent)}; node 0 is the root and its parent must be -1.")
         if i > 0 and not 0 <= parent < i:
-            raise DesignError(f"The parent of node {i} is {parent}; allowed is an earlier node, 0 to {i - 1} (a tree has no cycles).")
+            raise DesignError(
+                f"The parent of node {i} is {reprlib.repr(parent)}; allowed is an earlier node, 0 to {i - 1} (a tree has no cycles)."
+            )
 
 
 def _mapping(value: Any, what: str, keys: set[str]) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise DesignError(f"The entry for {what} is {type(value).__name__}; allowed is an object with {', '.join(sorted(keys))}.")
     if set(value) != keys:
-        wrong = sorted(set(value) ^ keys)
+        wrong = sorted(map(reprlib.repr, set(value) ^ keys))[:10]
         raise DesignError(f"The entry for {what} has missing or unknown keys {', '.join(wrong)}; allowed are {', '.join(sorted(keys))}.")
     return value
 
@@ -193,11 +196,11 @@ def _mapping(value: Any, what: str, keys: set[str]) -> Mapping[str, Any]:
 def _numbers(value: Any, width: int, what: str) -> list[float]:
     ok = isinstance(value, list) and len(value) == width
     if not ok or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
-        raise DesignError(f"The {what} is {value!r}; allowed is a list of {width} numbers.")
+        raise DesignError(f"The {what} is {reprlib.repr(value)}; allowed is a list of {width} numbers.")
     try:
         numbers = [float(v) for v in value]
     except OverflowError:
         numbers = [float("inf")]
     if not np.all(np.isfinite(numbers)):
-        raise DesignError(f"The {what} is {value!r}; allowed are finite numbers.")
+        raise DesignError(f"The {what} is {reprlib.repr(value)}; allowed are finite numbers.")
     return numbers

@@ -77,6 +77,23 @@ class Scene:
         if self.timestep <= 0 or self.frame_skip < 1:
             raise ConfigError(f"The scene's timestep is {self.timestep} and its frame_skip {self.frame_skip}; allowed are values above 0.")
 
+        for name in (
+            "joint_armature",
+            "joint_damping",
+            "root_armature",
+            "root_damping",
+            "geom_margin",
+            "medium_density",
+            "medium_viscosity",
+        ):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"The scene's {name} is {getattr(self, name)}; allowed are numbers from 0 up.")
+        for name, condim in (("geom_condim", self.geom_condim), ("ground.condim", self.ground.condim)):
+            if condim not in (1, 3, 4, 6):
+                raise ConfigError(f"The scene's {name} is {condim}; allowed are 1, 3, 4 and 6.")
+        if self.geom_density <= 0:
+            raise ConfigError(f"The scene's geom_density is {self.geom_density}; allowed are numbers above 0.")
+
     @property
     def dt(self) -> float:
         """Seconds per environment step."""

@@ -23,8 +23,11 @@ from codesign_bench.errors import DesignError
 
 Array = NDArray[Any]
 
-NUDGE = 1e-8
-"""Added to a bone offset that is exactly zero: a capsule needs a length."""
+SHORTEST_BONE = 1e-6
+"""Metres. A capsule needs a length, and MuJoCo refuses shorter ones: a shorter bone is stretched to this, a bone of length
+zero along the first axis."""
+MOST_JOINTS = 1000
+"""Joint indices that a design space may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,11 @@ class DesignSpace:
         for name, value in (("root_children", self.root_children), ("max_children", self.max_children), ("max_depth", self.max_depth)):
             if value < 1:
                 raise DesignError(f"{name} is {value}; allowed are whole numbers from 1 up.")
+        joints = 1 + self.root_children * sum(self.max_children**d for d in range(min(self.max_depth, 20)))
+        if joints > MOST_JOINTS:
+            raise DesignError(
+                f"max_depth is {self.max_depth} and max_children {self.max_children}; allowed are {MOST_JOINTS} joints in all."
+            )
         if self.index_base > 10:
             raise DesignError(
                 f"A joint may have {self.index_base - 1} children; allowed are at most 9 (index strings have one digit each)."
@@ -124,9 +132,12 @@ class DesignSpace:
         """Normalised attributes [..., 5], any real numbers, to physical values inside the bounds."""
         values: Array = self._lower + (np.sin(np.pi / 2 * np.asarray(p, dtype=np.float64)) + 1) / 2 * self._width
         bone = values[..., BONE]
-        zero = (bone == 0).all(axis=-1)
-        if zero.any():
-            values[..., 0] += NUDGE * zero
+        length = np.hypot(bone[..., 0], bone[..., 1])
+        short = length < SHORTEST_BONE
+        if short.any():
+            bone[..., 0] += (length == 0) * SHORTEST_BONE
+            length = np.where(length == 0, SHORTEST_BONE, length)
+            bone *= np.where(short, SHORTEST_BONE / length, 1.0)[..., None]
         return values
 
     def normalised(self, values: Array) -> Array:
@@ -177,14 +188,21 @@ class DesignSpace:
         if np.any(design.attributes[0][~self.tunable(design)[0]] != 0):
             raise DesignError("The root has no motor, and attributes of the root that do not exist must be 0.")
         for i in range(1, design.num_nodes):
-            if not np.any(design.axis[i]):
-                raise DesignError(f"The axis of node {i} is zero; allowed is any other vector.")
+            if np.linalg.norm(design.axis[i]) < 1e-6:
+                raise DesignError(f"The axis of node {i} is {design.axis[i].tolist()}; allowed are vectors that are not zero.")
             if not design.range[i, 0] < design.range[i, 1]:
                 raise DesignError(
                     f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower below an upper limit, in degrees."
                 )
         if np.any(design.friction < 0):
             raise DesignError("The design's friction holds a negative value; allowed are values from 0 up.")
+        for i, geom in enumerate(design.root_geoms):
+            length = float(np.linalg.norm(np.subtract(geom.end, geom.start)))
+            if not (length == 0 or SHORTEST_BONE <= length <= 100) or not 0 < geom.radius <= 100 or min(geom.friction) < 0:
+                raise DesignError(
+                    f"Root geom {i} has length {length}, radius {geom.radius} and friction {list(geom.friction)}; allowed are a length"
+                    f" of 0 or {SHORTEST_BONE} to 100, a radius above 0 up to 100, and friction from 0 up."
+                )
         if not design.root_bone and not design.root_geoms:
             raise DesignError("The root has neither a bone nor fixed geoms; allowed is a root with a body.")
 

@@ -49,8 +49,10 @@ def skeleton_transform(design: Design, actions: ArrayLike, space: DesignSpace) -
 
 
 def attribute_transform(design: Design, actions: ArrayLike, space: DesignSpace) -> Design:
-    """p <- p + a for every tunable attribute (actions: [nodes, 5]), then back into [-1, 1] through the sine map."""
-    moved = design.attributes + np.asarray(actions, dtype=np.float64) * space.tunable(design)
+    """p <- p + a for every tunable attribute (actions: [nodes, 5]), then back into [-1, 1] through the sine map. A change
+    that is not a finite number is none."""
+    change = np.asarray(actions, dtype=np.float64)
+    moved = design.attributes + np.where(np.isfinite(change) & space.tunable(design), change, 0.0)
     return design.with_attributes(project(moved))
 
 

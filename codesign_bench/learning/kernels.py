@@ -28,7 +28,9 @@ def graph_conv(x: Tensor, neighbour_weight: Tensor, bias: Tensor, own_weight: Te
 
 class _GraphConv(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, neighbour_weight: Tensor, bias: Tensor, own_weight: Tensor, forest: Forest, rows: int | None) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, neighbour_weight: Tensor, bias: Tensor, own_weight: Tensor, forest: Forest, rows: int | None
+    ) -> Tensor:
         summed = forest.neighbour_sum(x, rows)
         own = x if rows is None else x[:rows]
         out = torch.addmm(bias, summed, neighbour_weight.t())
@@ -107,7 +109,9 @@ class _TanhMLP(torch.autograd.Function):
             for joint, start, end in ctx.segments:
                 rows = g[start:end]
                 torch.sum(rows, 0, out=d_bias[joint])
-                torch.addmm(d_weight[joint], h[start:end].t(), rows, beta=0, alpha=scale * (2.0 if after_tanh else 1.0), out=d_weight[joint])
+                torch.addmm(
+                    d_weight[joint], h[start:end].t(), rows, beta=0, alpha=scale * (2.0 if after_tanh else 1.0), out=d_weight[joint]
+                )
                 if d_h is not None:
                     torch.mm(rows, weight[joint].t(), out=d_h[start:end])
             d_bias *= scale

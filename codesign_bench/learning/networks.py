@@ -25,16 +25,14 @@ class GNN(nn.Module):
     def __init__(self, inputs: int, sizes: tuple[int, ...]) -> None:
         super().__init__()
         self.embed = nn.Linear(inputs, sizes[0])
-        pairs = list(zip((sizes[0], *sizes[:-1]), sizes, strict=True))
-        self.neighbour = nn.ModuleList(nn.Linear(a, b) for a, b in pairs)
-        self.own = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairs)
+        self.layers = nn.ModuleList(GraphConv(a, b) for a, b in zip((sizes[0], *sizes[:-1]), sizes, strict=True))
 
     def forward(self, x: Tensor, forest: Forest, depth: int | None = None) -> Tensor:
-        layers = len(self.neighbour)
-        h = self.embed(x[: self._rows(forest, depth, layers)])
-        for layer, (neighbour, own) in enumerate(zip(self.neighbour, self.own, strict=True)):
-            rows = self._rows(forest, depth, layers - 1 - layer)
-            h = graph_conv(h, neighbour.weight, neighbour.bias, own.weight, forest, rows)
+        to_come = len(self.layers)
+        h: Tensor = self.embed(x[: self._rows(forest, depth, to_come)])
+        for layer in self.layers:
+            to_come -= 1
+            h = layer(h, forest, self._rows(forest, depth, to_come))
         return h
 
     @staticmethod
@@ -42,6 +40,18 @@ class GNN(nn.Module):
         if depth is None or depth + layers_to_come >= len(forest.up_to_depth) - 1:
             return None
         return forest.up_to_depth[depth + layers_to_come]
+
+
+class GraphConv(nn.Module):
+    """Morris et al. 2019: own features and the sum of the neighbours', each through its own weights; then ReLU."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.neighbour = nn.Linear(inputs, outputs)
+        self.own = nn.Linear(inputs, outputs, bias=False)
+
+    def forward(self, x: Tensor, forest: Forest, rows: int | None) -> Tensor:
+        return graph_conv(x, self.neighbour.weight, self.neighbour.bias, self.own.weight, forest, rows)
 
 
 class JointMLP(nn.Module):

@@ -113,32 +113,29 @@ class PPO:
                 actor_input=self.actor.prepare(steps),
                 critic_input=critic_input,
             )
-            losses = []
+            losses: list[tuple[float, float, float, float]] = []
             for _ in range(config.passes):
-                for minibatch in minibatches(steps.stage, config.minibatch, rng):
-                    losses.append(self._step(batch, minibatch, threads))
+                losses += [self._step(batch, minibatch, threads) for minibatch in minibatches(steps.stage, config.minibatch, rng)]
         return Losses(*np.mean(losses, axis=0).tolist())
 
     def _step(self, batch: _Batch, minibatch: Array, threads: ThreadPoolExecutor) -> tuple[float, float, float, float]:
         """One step of both optimisers. Every policy parameter is stepped, with zero gradient where it was not used."""
         shards = [shard for shard in np.array_split(minibatch, self.config.shards) if len(shard)]
         results = list(threads.map(lambda shard: self._gradients(batch, shard, len(minibatch)), shards))
-        for parameters, which in ((self._policy_parameters, 0), (self._value_parameters, 1)):
-            for i, parameter in enumerate(parameters):
-                assert parameter.grad is not None
-                parameter.grad.zero_()
-                for result in results:
-                    if (gradient := result[which][i]) is not None:
-                        parameter.grad += gradient
-        policy_loss, value_loss, clipped = (sum(r[k] for r in results) for k in (2, 3, 4))
+        _sum_gradients(self._policy_parameters, [r.policy_gradients for r in results])
+        _sum_gradients(self._value_parameters, [r.value_gradients for r in results])
+        policy_loss, value_loss = sum(r.policy_loss for r in results), sum(r.value_loss for r in results)
+        clipped = sum(r.clipped for r in results)
         if not np.isfinite(policy_loss + value_loss):
-            raise LearningError(f"A loss is not finite (policy {policy_loss}, value {value_loss}); nothing was changed since the last minibatch.")
+            raise LearningError(
+                f"A loss is not finite (policy {policy_loss}, value {value_loss}); nothing was changed since the last minibatch."
+            )
         norm = float(nn.utils.clip_grad_norm_(self._policy_parameters, self.config.policy_gradient_clip))
         self.policy_optimiser.step()
         self.value_optimiser.step()
         return policy_loss, value_loss, norm, clipped
 
-    def _gradients(self, batch: _Batch, shard: Array, size: int) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None], float, float, float]:
+    def _gradients(self, batch: _Batch, shard: Array, size: int) -> _Shard:
         steps = batch.steps
         forest, rows = steps.forest(shard)
         ratio = torch.exp(self._log_prob(batch, shard, forest, rows) - batch.old_log_prob[shard])
@@ -151,7 +148,7 @@ class PPO:
         value_gradients = torch.autograd.grad(value_loss, self._value_parameters)
         with torch.no_grad():
             clipped = ((ratio < low) | (ratio > high)).sum().item() / size
-        return policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped
+        return _Shard(policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped)
 
     def _log_prob(self, batch: _Batch, shard: Array, forest: Forest, rows: Array) -> Tensor:
         """Log-probabilities of steps that may be of different stages; minibatches are sorted by stage."""
@@ -192,6 +189,26 @@ class _Batch:
     target: Tensor
     actor_input: Any
     critic_input: Tensor
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """A shard's share of a minibatch's losses and gradients."""
+
+    policy_gradients: Sequence[Tensor | None]
+    value_gradients: Sequence[Tensor | None]
+    policy_loss: float
+    value_loss: float
+    clipped: float
+
+
+def _sum_gradients(parameters: list[nn.Parameter], shares: Sequence[Sequence[Tensor | None]]) -> None:
+    for parameter, *gradients in zip(parameters, *shares, strict=True):
+        assert parameter.grad is not None
+        parameter.grad.zero_()
+        for gradient in gradients:
+            if gradient is not None:
+                parameter.grad += gradient
 
 
 def minibatches(stage: Array, size: int, rng: np.random.Generator) -> list[Array]:

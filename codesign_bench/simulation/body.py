@@ -23,6 +23,8 @@ RAISE_BY = 0.05
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
+_LIMIT = 1e20
+"""Square of the largest coordinate that MuJoCo itself takes for finite."""
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
 
 
@@ -42,7 +44,7 @@ class Body:
     """A design in its task's scene, ready to simulate."""
 
     def __init__(self, design: Design, task: Task) -> None:
-        _be_quiet()
+        be_quiet()
         self.design, self.task = design, task
         self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
         self.data = mujoco.MjData(self.model)
@@ -105,12 +107,16 @@ class Body:
         try:
             mujoco.mj_step(self.model, self.data, self._frame_skip)
         except mujoco.FatalError:
-            return _UNSTABLE
+            return UNSTABLE
+        # MuJoCo tests a state before it steps, so the state after the last substep is tested here (NaN fails as well)
+        if self._diverged.tobytes() != _NO_WARNINGS or not float(qpos.dot(qpos)) + float(qvel.dot(qvel)) < _LIMIT:
+            return UNSTABLE
         dx = float(qpos[0]) - before
-        if self._diverged.tobytes() != _NO_WARNINGS or not math.isfinite(float(qpos.dot(qpos)) + float(qvel.dot(qvel))):
-            return _UNSTABLE
         forward, cost = task.forward_reward(dx), task.control_cost(motors)
-        return Step(forward + self._alive - cost, forward, self._alive, cost, dx, task.fallen(qpos), False)
+        reward = forward + self._alive - cost
+        if not math.isfinite(reward):
+            return UNSTABLE
+        return Step(reward, forward, self._alive, cost, dx, task.fallen(qpos), False)
 
     def state(self) -> Array:
         """Simulator state of every node, [nodes, state_size]; velocities are clipped."""
@@ -131,7 +137,7 @@ class Body:
         mujoco.mj_setState(self.model, self.data, state, _STATE)
 
 
-_UNSTABLE = Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
+UNSTABLE = Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
 
 
 class BodyPool:
@@ -179,7 +185,7 @@ def _skeleton(design: Design) -> _Skeleton:
     return design.parents.tobytes(), *constants, design.root_bone, design.root_geoms
 
 
-def _be_quiet() -> None:
+def be_quiet() -> None:
     """MuJoCo would write every warning of a diverging design to the terminal and to a file in the current folder; it is
     read from `data.warning` instead and counted."""
     if mujoco.get_mju_user_warning() is None:

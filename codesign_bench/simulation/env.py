@@ -10,6 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.body import BodyPool
 from codesign_bench.simulation.episode import ACTION_SIZE, SKELETON, Episode, TransformSteps
 from codesign_bench.tasks import make_task
@@ -76,7 +77,12 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
         super().reset(seed=seed)
+        unknown = set(options or {}) - {"design"}
+        if unknown:
+            raise ConfigError(f"reset has unknown options {', '.join(sorted(map(str, unknown)))}; allowed is design.")
         design = (options or {}).get("design", self.task.initial_design)
+        if not isinstance(design, Design):
+            raise DesignError(f"The option design is {design!r}; allowed is a Design.")
         self.task.space.check(design)
         self._episode.begin(design, self.np_random)
         return self._observation(), {}

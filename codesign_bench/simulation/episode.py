@@ -16,7 +16,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import Topology
 from codesign_bench.design.transform import attribute_transform, skeleton_transform
 from codesign_bench.errors import ConfigError
-from codesign_bench.simulation.body import Body, BodyPool, Step
+from codesign_bench.simulation.body import UNSTABLE, Body, BodyPool, Step
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
@@ -41,8 +41,8 @@ class TransformSteps:
 
     def __post_init__(self) -> None:
         for name, value in (("skeleton", self.skeleton), ("attribute", self.attribute)):
-            if value < 0:
-                raise ConfigError(f"The number of {name} steps is {value}; allowed are whole numbers from 0 up.")
+            if type(value) is not int or value < 0:
+                raise ConfigError(f"The number of {name} steps is {value!r}; allowed are whole numbers from 0 up.")
 
 
 NO_TRANSFORM = TransformSteps(0, 0)
@@ -142,7 +142,7 @@ class Episode:
 
     def _execute(self, control: Array) -> Outcome:
         self.time += 1
-        step = self.body.step(control) if self.body is not None else Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
+        step = self.body.step(control) if self.body is not None else UNSTABLE
         self.last_step = step
         self.total_return += step.reward
         self.net += step.dx
@@ -167,10 +167,12 @@ class Episode:
             "simulation": self.body.snapshot().tolist() if self.body is not None and self.stage is Stage.EXECUTION else None,
         }
 
-    def load_state_dict(self, state: dict[str, Any], rng: np.random.Generator) -> None:
+    def load_state_dict(self, state: dict[str, Any], start: Design, rng: np.random.Generator) -> None:
+        """`start` is the design that the slot's episodes begin with."""
         self._clear()
         self._rng = rng
-        self._set_design(Design.from_dict(state["design"]))
+        design = Design.from_dict(state["design"])
+        self._set_design(start if design == start else design)
         self.time, self.total_return = state["time"], state["total_return"]
         self.net, self.path = state["net"], state["path"]
         if self.body is not None:

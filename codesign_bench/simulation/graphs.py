@@ -6,7 +6,7 @@ Nodes of all graphs are concatenated; graph g owns the rows offsets[g] to offset
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -194,6 +194,6 @@ class Rollout:
             last_stage=np.concatenate([r.last_stage for r in rollouts]),
             last_state=np.concatenate([r.last_state for r in rollouts]),
             truncations=tuple(truncations),
-            episodes=tuple(episode for r in rollouts for episode in r.episodes),
+            episodes=tuple(replace(e, slot=e.slot + int(slots[i])) for i, r in enumerate(rollouts) for e in r.episodes),
             **{name: np.concatenate([getattr(r, name) for r in rollouts], axis=1) for name in plain},
         )

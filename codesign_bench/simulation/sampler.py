@@ -93,11 +93,12 @@ class Sampler:
         final = self._observe()
         return recorder.rollout(self.task, final.stage, final.features[:, self._state_columns])
 
-    def play(self, policy: Policy) -> list[EpisodeRecord]:
-        """One whole episode in every slot from its beginning, in the order of the slots; slots that have ended wait."""
+    def play(self, policy: Policy) -> list[tuple[EpisodeRecord, Design]]:
+        """One whole episode in every slot from its beginning, in the order of the slots, with the design that acted; slots
+        that have ended wait for the others."""
         for slot in range(self.slots):
             self._begin(slot)
-        records: dict[int, EpisodeRecord] = {}
+        records: dict[int, tuple[EpisodeRecord, Design]] = {}
         while len(records) < self.slots:
             self._active = [slot for slot in range(self.slots) if slot not in records]
             self._static = None
@@ -112,16 +113,13 @@ class Sampler:
                     before = episode.design
                     outcome = episode.act(actions[bounds[i] : bounds[i + 1]])
                     if outcome.terminated or outcome.truncated:
-                        records[slot] = episode.record()
+                        records[slot] = episode.record(), episode.design
                     if episode.design is not before:
                         self._static = None
         self._active = list(range(self.slots))
         for slot in range(self.slots):
             self._begin(slot)
         return [records[slot] for slot in range(self.slots)]
-
-    def designs_now(self) -> list[Design]:
-        return [episode.design for episode in self._episodes]
 
     def _begin(self, slot: int) -> None:
         self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])
@@ -172,9 +170,11 @@ class Sampler:
         self.rng.bit_generator.state = state["rng"]
         for rng, saved in zip(self._reset_rngs, state["reset_rngs"], strict=True):
             rng.bit_generator.state = saved
+        if len(state["episodes"]) != self.slots:
+            raise ConfigError(f"A sampler of {self.slots} slots cannot take the state of {len(state['episodes'])}.")
         self._designs = [Design.from_dict(design) for design in state["designs"]]
-        for episode, saved, rng in zip(self._episodes, state["episodes"], self._reset_rngs, strict=True):
-            episode.load_state_dict(saved, rng)
+        for slot, episode in enumerate(self._episodes):
+            episode.load_state_dict(state["episodes"][slot], self._designs[slot], self._reset_rngs[slot])
         self._static = None
 
 

@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,10 +66,7 @@ class WorkerPool:
         try:
             for number in range(count):
                 self._workers.append(_Worker(number))
-            for worker in self._workers:
-                mine = {i: group for i, group in enumerate(groups) if self._owner[i] == worker.number}
-                worker.send("build", mine)
-            self._replies()
+            self._ask("build", list(groups))
         except BaseException:
             self.close()
             raise
@@ -83,33 +81,25 @@ class WorkerPool:
 
     def collect(self, policy: Policy | Sequence[Policy], steps: int) -> Rollout:
         """`steps` steps in every slot of every group, with one policy for all or one for each group."""
+        policies = self._one_each(policy if isinstance(policy, Sequence) else [policy] * len(self.groups), "policies")
         if self.ledger is not None:
             self.ledger.charge(steps * self.slots)
-        policies = list(policy) if isinstance(policy, Sequence) else [policy] * len(self.groups)
         if self._local:
-            rollouts = [sampler.collect(p, steps) for sampler, p in zip(self._local, policies, strict=True)]
-        else:
-            for worker in self._workers:
-                worker.send("collect", ({i: p for i, p in enumerate(policies) if self._owner[i] == worker.number}, steps))
-            rollouts = self._replies()
-        return Rollout.concatenate(rollouts)
+            return Rollout.concatenate([sampler.collect(p, steps) for sampler, p in zip(self._local, policies, strict=True)])
+        return Rollout.concatenate(self._ask("collect", [(p, steps) for p in policies]))
 
     def state_dict(self) -> list[dict[str, Any]]:
         """The state of every group, in order."""
         if self._local:
             return [sampler.state_dict() for sampler in self._local]
-        for worker in self._workers:
-            worker.send("state", None)
-        return self._replies()
+        return self._ask("state", [None] * len(self.groups))
 
     def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
-        if self._local:
-            for sampler, state in zip(self._local, states, strict=True):
-                sampler.load_state_dict(state)
-            return
-        for worker in self._workers:
-            worker.send("load", {i: state for i, state in enumerate(states) if self._owner[i] == worker.number})
-        self._replies()
+        values = self._one_each(states, "states")
+        for sampler, state in zip(self._local, values, strict=False):
+            sampler.load_state_dict(state)
+        if not self._local:
+            self._ask("load", values)
 
     def close(self) -> None:
         for worker in self._workers:
@@ -122,11 +112,21 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _replies(self) -> list[Any]:
-        """One reply from every worker, as a list in the order of the groups. A worker that fails takes the pool down."""
+    def _one_each(self, values: Sequence[Any], what: str) -> list[Any]:
+        if len(values) != len(self.groups):
+            raise ConfigError(f"{len(values)} {what} were given for {len(self.groups)} groups; allowed is one for each.")
+        return list(values)
+
+    def _ask(self, command: str, values: list[Any]) -> list[Any]:
+        """Sends every group's value to its worker and gathers the replies in the order of the groups. Everything is packed
+        before anything is sent; a worker that fails takes the pool down."""
+        shares = [{i: value for i, value in enumerate(values) if self._owner[i] == worker.number} for worker in self._workers]
+        messages = [pickle.dumps((command, share), protocol=pickle.HIGHEST_PROTOCOL) for share in shares]
         results: dict[int, Any] = {}
         waiting = {worker.connection: worker for worker in self._workers}
         try:
+            for worker, message in zip(self._workers, messages, strict=True):
+                worker.send(message)
             while waiting:
                 for ready in wait(list(waiting)):
                     results.update(waiting.pop(ready).receive())  # type: ignore[call-overload]
@@ -144,7 +144,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, os.getpid()), name=f"codesign-worker-{number}", daemon=True)
-        with _environment(ONE_THREAD):
+        with _environment(ONE_THREAD), _without_interrupts():
             self._process.start()
         theirs.close()
 
@@ -152,9 +152,9 @@ class _Worker:
     def pid(self) -> int:
         return self._process.pid or -1
 
-    def send(self, command: str, value: Any) -> None:
+    def send(self, message: bytes) -> None:
         try:
-            self.connection.send_bytes(pickle.dumps((command, value), protocol=pickle.HIGHEST_PROTOCOL))
+            self.connection.send_bytes(message)
         except (BrokenPipeError, ConnectionResetError):
             raise self._death() from None
 
@@ -164,7 +164,9 @@ class _Worker:
         except (EOFError, ConnectionResetError):
             raise self._death() from None
         if not ok:
-            raise WorkerError(f"Worker {self.number} raised an error:\n{value}")
+            error = WorkerError(f"Worker {self.number} raised an error: {value.strip().splitlines()[-1]}.")
+            error.add_note(value)
+            raise error
         result: dict[int, Any] = value
         return result
 
@@ -185,14 +187,15 @@ class _Worker:
 
 def _work(connection: Connection, parent: int) -> None:
     """The worker's loop: a command in, a reply out, until the parent closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent decides what to do
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent(parent)
     samplers: dict[int, Sampler] = {}
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            command, value = pickle.loads(connection.recv_bytes())
+            message = connection.recv_bytes()
             try:
+                command, value = pickle.loads(message)
                 reply: tuple[bool, Any] = (True, _perform(command, value, samplers))
             except Exception:
                 reply = (False, traceback.format_exc())
@@ -202,18 +205,17 @@ def _work(connection: Connection, parent: int) -> None:
 def _perform(command: str, value: Any, samplers: dict[int, Sampler]) -> dict[int, Any]:
     if command == "build":
         samplers.update({i: group.build() for i, group in value.items()})
-        return {}
+        return dict.fromkeys(value)
     if command == "collect":
-        policies, steps = value
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
-        return {i: samplers[i].collect(policy, steps) for i, policy in policies.items()}
+        return {i: samplers[i].collect(policy, steps) for i, (policy, steps) in value.items()}
     if command == "state":
         return {i: sampler.state_dict() for i, sampler in samplers.items()}
     if command == "load":
         for i, state in value.items():
             samplers[i].load_state_dict(state)
-        return {}
+        return dict.fromkeys(value)
     raise ValueError(f"unknown command {command!r}")
 
 
@@ -224,6 +226,22 @@ def _die_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """A process that is started here ignores Ctrl-C, which goes to the whole process group, from its first moment on: the
+    parent decides what to do. One that arrives in this process meanwhile is not lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -28,11 +28,13 @@ def make_task(name: str, **overrides: Any) -> Task:
     >>> make_task("gap", reward={"alive": 0.0}).config.reward.alive
     0.0
     """
-    return task_from_config(merged(env_config(name, tuple(_known())), overrides, "env"))
+    return task_from_config(merged(env_config(name, tuple(_known())), overrides))
 
 
 def task_from_config(config: Mapping[str, Any]) -> Task:
     """The task that a complete env configuration describes."""
+    if not isinstance(config, Mapping):
+        raise ConfigError(f"env is {config!r}; allowed are {', '.join(_known())}.")
     name = config.get("name")
     known = _known()
     if name not in known:

@@ -100,6 +100,7 @@ class EnvConfig:
     name: str
     version: int
     max_steps: int
+    discount: float
     time_limit: Literal["terminal", "truncate"]
     raise_from_ground: bool
     design: DesignConfig
@@ -120,6 +121,11 @@ class Task(ABC):
             raise ConfigError(f"env.max_steps is {config.max_steps}; allowed are whole numbers from 1 up.")
         if config.start.noise < 0:
             raise ConfigError(f"env.start.noise is {config.start.noise}; allowed are numbers from 0 up.")
+        end = config.end
+        if end.min_height is not None and end.max_height is not None and end.min_height >= end.max_height:
+            raise ConfigError(f"env.end.min_height is {end.min_height}; allowed are numbers below max_height, {end.max_height}.")
+        if not 0 < config.discount <= 1:
+            raise ConfigError(f"env.discount is {config.discount}; allowed are numbers above 0, up to 1.")
         self.config = config
         self.name, self.version = config.name, config.version
         self.scene, self.dt = config.scene, config.scene.dt
@@ -146,7 +152,7 @@ class Task(ABC):
 
     def with_expert(self) -> Task:
         """This task with the expert as its initial design, and bounds widened where the expert lies outside them."""
-        design, space = expert_design(self.config.design.expert, self.space)
+        design, space = expert_design(self.config.design.expert, self.space, self.scene)
         return self.starting_from(design, space)
 
     def starting_from(self, design: Design, space: DesignSpace | None = None) -> Task:

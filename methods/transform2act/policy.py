@@ -67,9 +67,7 @@ class SubPolicy(nn.Module):
 class Transform2ActPolicy(nn.Module):
     """A conditional policy: which sub-policy acts depends on the stage that a graph is in."""
 
-    def __init__(
-        self, task: Task, sub_policies: dict[Stage, SubPolicyConfig], attribute_log_std: float, control_log_std: float
-    ) -> None:
+    def __init__(self, task: Task, sub_policies: dict[Stage, SubPolicyConfig], attribute_log_std: float, control_log_std: float) -> None:
         super().__init__()
         self.space = task.space
         self.mask_illegal_actions = task.config.design.mask_illegal_actions

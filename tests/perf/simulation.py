@@ -47,7 +47,7 @@ def measure_bodies(table: Table) -> None:
         task, rng = make_task(name), np.random.default_rng(0)
         for size in sizes(task):
             designs = [grown(task, size, rng) for _ in range(8)]
-            compile_ratio, microseconds = _building(designs, task)
+            compile_ratio = _building(designs, task)
             table.add(f"{name}, {size} bodies: build / (compile + MjData)", compile_ratio, 1.5, at_most=True)
             rate, bare = _stepping(designs[0], task)
             bar = 0.75 if size == 8 else None

@@ -25,7 +25,7 @@ def physical(p: list[float], specification: Specification) -> list[float]:
     bounds = zip(p, specification.lower, specification.upper, strict=True)
     values = [low + (math.sin(math.pi * x / 2) + 1) / 2 * (high - low) for x, low, high in bounds]
     if values[0] == 0 and values[1] == 0:
-        values[0] = 1e-8
+        values[0] = 1e-6
     return values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -21,8 +22,7 @@ def one_graph(features: np.ndarray, joint_index: np.ndarray) -> np.ndarray:
 
 
 def each_graph_alone(graphs: GraphBatch) -> np.ndarray:
-    bounds = graphs.offsets.tolist()
-    pieces = zip(bounds[:-1], bounds[1:], strict=True)
+    pieces = itertools.pairwise(graphs.offsets.tolist())
     return np.concatenate([one_graph(graphs.features[a:b], graphs.joint_index[a:b]) for a, b in pieces])
 
 

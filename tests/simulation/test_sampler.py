@@ -10,6 +10,7 @@ import pytest
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.render import random_design
+from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.simulation.episode import NO_TRANSFORM, TransformSteps
 from codesign_bench.simulation.graphs import GraphBatch, Rollout
 from codesign_bench.simulation.sampler import Sampler, child_seed, random_policy
@@ -65,14 +66,17 @@ class Recording:
     """Remembers what the policy was shown."""
 
     def __init__(self, policy: Any) -> None:
-        self.policy, self.features, self.edges, self.batches = policy, [], [], []
+        self.policy, self.batches = policy, []
 
     def __call__(self, graphs: GraphBatch) -> Any:
-        self.features.append(np.split(graphs.features.copy(), graphs.offsets[1:-1]))
-        self.edges.append(graphs.edges.copy())
-        copies = {f.name: np.copy(getattr(graphs, f.name)) for f in dataclasses.fields(graphs) if f.name != "rng"}
-        self.batches.append(copies)
+        names = {f.name for f in dataclasses.fields(graphs)} - {"rng"} | {"edges"}
+        self.batches.append({name: np.copy(getattr(graphs, name)) for name in names})
         return self.policy(graphs)
+
+
+def close(found: Any, expected: Any) -> None:
+    """A model that is compiled afresh and one that was given new attributes may differ in the last digits."""
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 # ---- against the slow sampler ----------------------------------------------------------------------------------------
@@ -97,18 +101,18 @@ def test_equals_one_slot_at_a_time(name: str, time_limit: str) -> None:
             np.testing.assert_array_equal(rollout.designs.parents[nodes], expected.design.parents)
             np.testing.assert_array_equal(rollout.designs.attributes[nodes], expected.design.attributes)
             assert rollout.stage[t, s] == expected.stage
-            np.testing.assert_array_equal(rollout.state[rows_of(rollout, t, s)], expected.state)
-            np.testing.assert_array_equal(features_of(rollout, t, s, task), expected.features)
-            np.testing.assert_array_equal(rollout.actions[rows_of(rollout, t, s)], expected.action)
-            assert rollout.reward[t, s] == pytest.approx(expected.reward, rel=1e-12, abs=1e-12)
+            close(rollout.state[rows_of(rollout, t, s)], expected.state)
+            close(features_of(rollout, t, s, task), expected.features)
+            close(rollout.actions[rows_of(rollout, t, s)], expected.action)
+            close(rollout.reward[t, s], expected.reward)
             assert (rollout.terminated[t, s], rollout.truncated[t, s]) == (expected.terminated, expected.truncated)
             assert ((t, s) in truncations) == expected.truncated
             open_steps.append(expected)
             if expected.terminated or expected.truncated:
                 record, executed = records[s].pop(0), [step for step in open_steps if step.stage == 2]
-                assert record.total_return == pytest.approx(sum(step.reward for step in executed), rel=1e-12, abs=1e-12)
-                assert record.net_displacement == pytest.approx(sum(step.dx for step in executed), rel=1e-12, abs=1e-12)
-                assert record.path == pytest.approx(sum(abs(step.dx) for step in executed), rel=1e-12, abs=1e-12)
+                close(record.total_return, sum(step.reward for step in executed))
+                close(record.net_displacement, sum(step.dx for step in executed))
+                close(record.path, sum(abs(step.dx) for step in executed))
                 assert (record.steps, record.execution_steps) == (len(open_steps), len(executed))
                 assert (record.bodies, record.unstable) == (expected.design.num_nodes, False)
                 open_steps = []
@@ -117,7 +121,7 @@ def test_equals_one_slot_at_a_time(name: str, time_limit: str) -> None:
         np.testing.assert_array_equal(rollout.designs.attributes[last], slow.design.attributes)
         assert rollout.last_stage[s] == slow.stage
         begin = sum(len(rollout.designs.parents[design_rows(rollout, d)]) for d in rollout.last_design[:s])
-        np.testing.assert_array_equal(rollout.last_state[begin : begin + slow.design.num_nodes], slow.state())
+        close(rollout.last_state[begin : begin + slow.design.num_nodes], slow.state())
 
 
 def test_a_truncation_holds_the_state_in_which_the_episode_was_cut() -> None:
@@ -146,14 +150,16 @@ def test_the_table_and_offsets_give_back_what_the_policy_saw() -> None:
     task = make_task("locomotion3d", max_steps=12)
     policy = Recording(random_policy)
     rollout = Sampler(task, 5, SEED).collect(policy, 60)
+    per_node = {f.name for f in dataclasses.fields(rollout.designs)} & policy.batches[0].keys() - {"offsets"}
+    assert per_node >= {"joint_index", "can_add", "can_delete"}
     for t in range(60):
         batch, first = policy.batches[t], 0
         for s in range(5):
             nodes = design_rows(rollout, rollout.design[t, s])
             seen = slice(batch["offsets"][s], batch["offsets"][s + 1])
             np.testing.assert_array_equal(features_of(rollout, t, s, task), batch["features"][seen])
-            for name in ("joint_index", "can_add", "can_delete"):
-                np.testing.assert_array_equal(getattr(rollout.designs, name)[nodes], batch[name][seen])
+            for name in per_node:
+                np.testing.assert_array_equal(getattr(rollout.designs, name)[nodes], batch[name][seen], err_msg=name)
             assert rollout.stage[t, s] == batch["stage"][s]
             parents = rollout.designs.parents[nodes]
             pairs = {(first + i, first + p) for i, p in enumerate(parents) if p >= 0}
@@ -281,7 +287,6 @@ def test_resumes_bit_equally_with_frozen_designs() -> None:
             np.testing.assert_array_equal(features_of(resumed, t, s, task), features_of(expected, t, s, task))
 
 
-@pytest.mark.xfail(strict=True, reason="after loading, each frozen design is two objects, so the table gains rows at the first episode end")
 def test_resuming_frozen_designs_gives_the_same_table() -> None:
     task = make_task("locomotion2d", max_steps=20)
     sampler = Sampler(task, 3, SEED, NO_TRANSFORM)
@@ -290,11 +295,38 @@ def test_resuming_frozen_designs_gives_the_same_table() -> None:
     assert_equal(again.collect(random_policy, 60), sampler.collect(random_policy, 60))
 
 
-# ---- reuse of buffers ------------------------------------------------------------------------------------------------
+# ---- reuse of bodies -------------------------------------------------------------------------------------------------
 
 
-def test_reused_buffers_leave_no_trace() -> None:
-    """Slots that share one pool of buffers give what each gives alone."""
+@pytest.mark.parametrize("name", TASKS)
+def test_a_reused_body_is_as_good_as_a_new_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task(name, max_steps=8)
+    reused = Sampler(task, 4, SEED, TransformSteps(2, 1)).collect(random_policy, 100)
+    built = []
+
+    def always_new(pool: BodyPool, design: Design) -> Body:
+        built.append(design)
+        return Body(design, pool.task)
+
+    monkeypatch.setattr(BodyPool, "build", always_new)
+    assert_equal(Sampler(task, 4, SEED, TransformSteps(2, 1)).collect(random_policy, 100), reused)
+    assert len(built) >= len(reused.episodes) >= 36
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_an_unstable_episode_leaves_no_trace_in_the_next(name: str) -> None:
+    task, steps = make_task(name, max_steps=10), TransformSteps(0, 1)
+    sampler = Sampler(task, 3, SEED, steps)
+    sampler.collect(random_policy, 11)
+    sampler.load_state_dict(Sampler(task, 3, SEED, steps).state_dict())
+    spoiled = sampler.collect(policies.nan_controls, 4)
+    assert [e.unstable for e in spoiled.episodes] == [True] * 6
+    fresh = Sampler(task, 3, SEED, steps)
+    fresh.load_state_dict(sampler.state_dict())
+    assert_equal(sampler.collect(random_policy, 40), fresh.collect(random_policy, 40))
+
+
+def test_slots_together_give_what_each_gives_alone() -> None:
     task = make_task("gap", max_steps=8)
     designs = random_designs(task, 5)
     together = Sampler(task, 5, SEED, TransformSteps(1, 1), designs).collect(policies.each_graph_alone, 120)
@@ -340,7 +372,6 @@ def test_rollouts_side_by_side() -> None:
     assert len(whole.episodes) == sum(len(p.episodes) for p in parts) > 0
 
 
-@pytest.mark.xfail(strict=True, reason="Rollout.concatenate moves the slots of truncations but not those of episode records")
 def test_episode_records_name_their_column_after_concatenation() -> None:
     task = make_task("swimmer", max_steps=5)
     parts = [Sampler(task, 2, np.random.SeedSequence(i)).collect(random_policy, 11) for i in range(2)]
@@ -370,21 +401,17 @@ def test_nan_controls_end_the_episode_and_are_counted() -> None:
     assert np.isfinite(rollout.state).all()
 
 
-@pytest.mark.parametrize("policy", [policies.nan_attributes, pytest.param(policies.infinite_attributes, marks=pytest.mark.xfail(
-    strict=True, raises=RuntimeWarning, reason="inf * False in attribute_transform warns; harmless unless warnings are errors"))])  # fmt: skip
-def test_attributes_that_are_no_numbers_end_the_episode_and_are_counted(policy: Any) -> None:
-    sampler = Sampler(make_task("gap"), 3, SEED)
-    rollout = sampler.collect(policy, 21)
-    assert [e.unstable for e in rollout.episodes] == [True] * 9
-    assert {(e.execution_steps, e.total_return) for e in rollout.episodes} == {(1, 0.0)}
-    assert not rollout.reward.any()
+@pytest.mark.parametrize("policy", [policies.nan_attributes, policies.infinite_attributes])
+def test_attribute_changes_that_are_no_numbers_change_nothing(policy: Any) -> None:
+    task = make_task("gap")
+    rollout = Sampler(task, 3, SEED, TransformSteps(0, 1)).collect(policy, 21)
+    for attributes in np.split(rollout.designs.attributes, rollout.designs.offsets[1:-1]):
+        np.testing.assert_array_equal(attributes, task.initial_design.attributes)
     assert np.isfinite(rollout.state).all()
-    after = sampler.collect(random_policy, 60)
-    assert after.reward[after.stage == 2].any(), "the sampler goes on as if nothing had happened"
+    assert not any(e.unstable for e in rollout.episodes)
 
 
-@pytest.mark.xfail(strict=True, reason="Design.from_dict refuses the NaN attributes that Sampler.state_dict wrote")
-def test_a_state_with_a_design_that_is_no_number_can_be_loaded() -> None:
+def test_a_state_after_attribute_changes_that_are_no_numbers_can_be_loaded() -> None:
     sampler = Sampler(make_task("gap"), 1, SEED)
     sampler.collect(policies.nan_attributes, 6)
     again = Sampler(make_task("gap"), 1, SEED)

@@ -1,0 +1,79 @@
+"""Checkpoints: checksummed, written atomically, the two latest kept. Nothing in them can run code when it is loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from codesign_bench import __version__
+from codesign_bench.errors import CodesignError
+from codesign_bench.experiment.run_folder import write_atomically
+
+MAGIC = b"codesign_bench checkpoint 1\n"
+KEPT = 2
+
+
+class CheckpointError(CodesignError, RuntimeError):
+    """A checkpoint is damaged, or belongs to another configuration or version."""
+
+
+def save(folder: Path, steps: int, state: dict[str, Any], configuration_hash: str) -> None:
+    """Writes the checkpoint of a run that has charged `steps`; the older ones but one are removed after it stands."""
+    buffer = io.BytesIO()
+    torch.save({"version": __version__, "configuration": configuration_hash, "state": state}, buffer)
+    payload = buffer.getvalue()
+    digest = hashlib.sha256(payload).hexdigest().encode()
+    try:
+        write_atomically(folder / f"{steps:012d}.ckpt", MAGIC + digest + b"\n" + payload)
+    except OSError as error:
+        raise CheckpointError(
+            f"The checkpoint at {steps} steps cannot be written to {folder} ({error.strerror}); the one before is kept."
+        ) from None
+    for old in sorted(folder.glob("*.ckpt"))[:-KEPT]:
+        with contextlib.suppress(OSError):
+            old.unlink()
+
+
+def load_latest(folder: Path, configuration_hash: str) -> tuple[dict[str, Any] | None, list[str]]:
+    """The newest checkpoint that is whole, or None if there is none at all, and a warning for each one that was passed over."""
+    warnings: list[str] = []
+    files = sorted(folder.glob("*.ckpt"), reverse=True)
+    for file in files:
+        try:
+            return load(file, configuration_hash), warnings
+        except CheckpointError as error:
+            if not isinstance(error, _Damaged):
+                raise
+            warnings.append(str(error))
+    if files:
+        raise CheckpointError(f"All checkpoints in {folder} are damaged; move the run folder away to start again.")
+    return None, warnings
+
+
+class _Damaged(CheckpointError):
+    pass
+
+
+def load(file: Path, configuration_hash: str) -> dict[str, Any]:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise _Damaged(f"The checkpoint {file} cannot be read ({error.strerror}).") from None
+    start = len(MAGIC)
+    digest, payload = content[start : start + 64], content[start + 65 :]
+    if not content.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
+        raise _Damaged(f"The checkpoint {file} is damaged: its checksum does not match.")
+    value: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)
+    if value["version"] != __version__:
+        raise CheckpointError(f"The checkpoint {file} was written by version {value['version']}; this is {__version__}.")
+    if value["configuration"] != configuration_hash:
+        raise CheckpointError(
+            f"The checkpoint {file} belongs to another configuration ({value['configuration']}, not {configuration_hash})."
+        )
+    state: dict[str, Any] = value["state"]
+    return state

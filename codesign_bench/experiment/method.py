@@ -1,0 +1,119 @@
+"""The plug-in interface: what a method is to the runner.
+
+A method is a class found through the entry-point group `codesign_bench.methods`; a third party's package can add one.
+It takes every step for learning from the pool it is given, which charges the run's ledger.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, ClassVar
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.episode import EpisodeRecord, TransformSteps
+from codesign_bench.simulation.graphs import Policy
+from codesign_bench.simulation.workers import Group, WorkerPool
+from codesign_bench.tasks.base import Task
+
+ENTRY_POINTS = "codesign_bench.methods"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The content of conf/budget/NAME.yaml. Steps are environment steps, transform and control alike."""
+
+    name: str
+    steps: int
+    until: int
+    batch: int
+    population: int
+    agent_batch: int
+    evaluate_every: int
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A design procedure and a controller: a deterministic policy in a task, and the transform steps it takes first."""
+
+    task: Task
+    policy: Policy
+    steps: TransformSteps
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What one iteration or generation did. `metrics` are numbers for the logs, such as losses."""
+
+    episodes: tuple[EpisodeRecord, ...]
+    new_designs: int
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the runner gives to a method besides its configuration."""
+
+    task: Task
+    budget: Budget
+    streams: Streams
+    ledger: Ledger
+    groups: int
+    workers: int
+    device: str
+
+    def pool(self, groups: list[Group]) -> WorkerPool:
+        """The only source of steps for learning."""
+        return WorkerPool(groups, self.workers, self.ledger)
+
+
+class Method(ABC):
+    """One run of a method."""
+
+    config_class: ClassVar[type]
+    """Dataclass that mirrors conf/method/NAME.yaml, without `name` and `plugin`."""
+
+    @staticmethod
+    @abstractmethod
+    def iteration_steps(budget: Budget) -> int:
+        """Charged steps of one iteration or generation."""
+
+    @abstractmethod
+    def __init__(self, config: Any, context: Context) -> None: ...
+
+    @abstractmethod
+    def iterate(self) -> Iteration:
+        """Learns from one batch or generation."""
+
+    @abstractmethod
+    def champion(self) -> Agent:
+        """The design and controller to evaluate now."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that is needed to go on bit-equally: tensors, numbers, strings, lists and dictionaries."""
+
+    @abstractmethod
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends worker processes."""
+
+
+@cache
+def known_methods() -> dict[str, Any]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def method_class(plugin: str) -> type[Method]:
+    known = known_methods()
+    if plugin not in known:
+        raise ConfigError(f"There is no method plug-in '{plugin}'; installed are {', '.join(sorted(known)) or 'none'}.")
+    found: type[Method] = known[plugin].load()
+    return found

@@ -1,0 +1,232 @@
+"""A run on disk: results/<study>/<env>/<method>/seed_<k>/ with its lock, status, manifest and configuration."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+from codesign_bench.errors import CodesignError, ConfigError
+
+PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium", "numpy", "hydra-core", "pandas", "joblib")
+
+COLUMNS = (
+    "iteration",
+    "steps",
+    "return_mean",
+    "return_std",
+    "best_return",
+    "train_return",
+    "episode_length",
+    "net_displacement",
+    "net_to_path",
+    "bodies",
+    "designs",
+    "at_bounds",
+    "unstable",
+    "eval_steps",
+    "steps_per_second",
+    "seconds",
+)
+"""Of progress.csv; the last two are wall-clock and differ between equal runs."""
+
+NOT_HASHED = ("study", "results", "workers", "device", "progress", "tensorboard", "wandb")
+"""Configuration that does not change the result, besides budget.until."""
+
+
+class RunInUse(CodesignError):
+    """Another process works on this run."""
+
+
+class RunDiffers(ConfigError):
+    """The configuration on disk is another one."""
+
+
+def configuration_hash(config: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(_hashed(config), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _hashed(config: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in config.items() if key not in NOT_HASHED}
+    kept["budget"] = {key: value for key, value in kept["budget"].items() if key != "until"}
+    return kept
+
+
+class RunFolder:
+    """Paths and small files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self.designs = path / "designs"
+        self.progress = path / "progress.csv"
+
+    @staticmethod
+    def of(config: Mapping[str, Any]) -> RunFolder:
+        root = Path(config["results"]) / config["study"] / config["env"]["name"] / config["method"]["name"]
+        return RunFolder(root / f"seed_{config['seed']}")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the run's lock, which the system releases however this process ends."""
+        try:
+            for folder in (self.path, self.checkpoints, self.designs):
+                folder.mkdir(parents=True, exist_ok=True)
+            handle = open(self.path / ".lock", "a+")  # noqa: SIM115 (held open below)
+        except OSError as error:
+            raise ConfigError(
+                f"The run folder {self.path} cannot be written ({error.strerror}); choose another with results=DIR."
+            ) from None
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                owner = self._owner(handle)
+                raise RunInUse(f"The run {self.path} is in use by {owner}; nothing was done.") from None
+            handle.truncate(0)
+            handle.write(f"process {os.getpid()} on {socket.gethostname()}")
+            handle.flush()
+            yield
+
+    @staticmethod
+    def _owner(handle: TextIO) -> str:
+        handle.seek(0)
+        return handle.read(200) or "another process"
+
+    # ---- status ------------------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        try:
+            value: dict[str, Any] = json.loads((self.path / "status.json").read_text())
+        except (OSError, ValueError):
+            return {"status": "missing"}
+        return value
+
+    def set_status(self, status: str, **details: Any) -> None:
+        """running, stopped, done or failed, with the steps done and, where there is one, the reason."""
+        write_atomically(self.path / "status.json", json.dumps({"status": status, "time": time.time(), **details}, indent=1))
+
+    # ---- configuration -----------------------------------------------------------------------------------------------
+
+    def open_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
+        """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently."""
+        path = self.path / "config.yaml"
+        if path.exists():
+            try:
+                saved = yaml.safe_load(path.read_text())
+                assert isinstance(saved, dict)
+            except (OSError, yaml.YAMLError, AssertionError):
+                raise RunDiffers(f"{path} cannot be read; move the run folder away and start again.") from None
+            changes = list(_differences(_hashed(saved), _hashed(config)))
+            if changes:
+                raise RunDiffers(
+                    f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."
+                )
+        write_atomically(path, yaml.safe_dump(dict(config), sort_keys=False))
+        manifest = self.path / "manifest.json"
+        if not manifest.exists():
+            write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+
+
+def _differences(saved: Any, wanted: Any, where: str = "") -> Iterator[str]:
+    if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
+        for key in sorted({*saved, *wanted}):
+            yield from _differences(saved.get(key), wanted.get(key), f"{where}.{key}".lstrip("."))
+    elif _plain(saved) != _plain(wanted):
+        yield f"{where} is {saved!r} on disk and {wanted!r} now"
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def _manifest(config: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
+    return {
+        "versions": {name: _version(name) for name in PACKAGES},
+        "python": sys.version.split()[0],
+        "git_commit": _git_commit(),
+        "host": socket.gethostname(),
+        "system": platform.platform(),
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "command": command,
+        "configuration_hash": configuration_hash(config),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _git_commit() -> str | None:
+    here = Path(__file__).resolve().parent
+    try:
+        done = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
+
+
+def _cpu() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Under a temporary name, flushed to the disk, then renamed: readers see the old file or the new one, never half."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+class Progress:
+    """progress.csv: one row per evaluation, appended; a resume cuts the file back to the length its checkpoint knows."""
+
+    def __init__(self, path: Path, length: int | None = None) -> None:
+        self.path = path
+        if length is None:
+            write_atomically(path, ",".join(COLUMNS) + "\r\n")
+        else:
+            with open(path, "r+b") as file:
+                file.truncate(length)
+                file.flush()
+                os.fsync(file.fileno())
+
+    @property
+    def length(self) -> int:
+        return self.path.stat().st_size
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        with open(self.path, "a", newline="") as file:
+            csv.DictWriter(file, COLUMNS).writerow(row)
+            file.flush()
+            os.fsync(file.fileno())
