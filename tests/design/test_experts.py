@@ -124,10 +124,22 @@ LIMB = (
 MOTOR = '<motor joint="knee" gear="{gear}"/>'
 
 
-def mjcf(*, joint: str = LIMB[1], geom: str = LIMB[2], motor: str = MOTOR.format(gear=200), torso: str = "", world: str = "") -> str:
+DEFAULTS = '<default><joint armature="1" damping="1"/><motor ctrllimited="true" ctrlrange="-1 1"/></default>'
+
+
+def mjcf(
+    *,
+    joint: str = LIMB[1],
+    geom: str = LIMB[2],
+    motor: str = MOTOR.format(gear=200),
+    torso: str = "",
+    world: str = "",
+    defaults: str = DEFAULTS,
+) -> str:
     """A torso that slides and turns in the xz-plane with one limb."""
     return (
-        '<mujoco><compiler angle="degree" autolimits="true"/><worldbody><geom type="plane" size="1 1 1"/><body name="torso" pos="0 0 1">'
+        f'<mujoco><compiler angle="degree" autolimits="true"/>{defaults}<worldbody>'
+        '<geom type="plane" size="1 1 1"/><body name="torso" pos="0 0 1">'
         '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><joint type="hinge" axis="0 1 0"/>'
         f'<geom type="capsule" fromto="0 0 0.2 0 0 -0.2" size="0.05"/>{torso}{LIMB[0].format(joint=joint, geom=geom)}</body>{world}'
         f"</worldbody><actuator>{motor}</actuator></mujoco>"
@@ -178,7 +190,16 @@ BAD_MODELS = {
     "bone out of the plane": (mjcf(geom='<geom type="capsule" fromto="0 0 0 0 .3 -.4" size=".05"/>'), ["mine.xml", "node 1", "xz"]),
     "two roots": (mjcf(world='<body><freejoint/><geom size=".1"/></body>'), ["mine.xml", "one root"]),
     "nothing": ("<mujoco/>", ["mine.xml", "root"]),
-    "fixed root": ('<mujoco><worldbody><body><geom size=".1"/></body></worldbody></mujoco>', ["mine.xml", "fixed"]),
+    "fixed root": (
+        '<mujoco><worldbody><body><geom size=".1"/></body></worldbody></mujoco>',
+        ["mine.xml", "root", "two slides and a hinge"],
+    ),
+    "another density": (mjcf(geom=LIMB[2].replace("/>", ' density="1"/>')), ["mine.xml", "kg", "1000"]),
+    "another armature": (mjcf(joint=LIMB[1].replace("/>", ' armature="2"/>')), ["mine.xml", "knee", "armature 2"]),
+    "another damping": (mjcf(joint=LIMB[1].replace("/>", ' damping="3"/>')), ["mine.xml", "knee", "damping 3"]),
+    "not a motor": (mjcf(motor='<position joint="knee" ctrlrange="-1 1"/>'), ["mine.xml", "motor"]),
+    "another control range": (mjcf(motor='<motor joint="knee" ctrlrange="-2 2"/>'), ["mine.xml", "-1 to 1"]),
+    "two motors": (mjcf(motor='<motor joint="knee"/>' * 2), ["mine.xml", "one motor"]),
     "cut off": (mjcf()[:200], ["mine.xml"]),
     "not XML": ("a design", ["mine.xml"]),
     "empty": ("", ["mine.xml"]),
