@@ -11,6 +11,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.experiment.method import Agent
 from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.tasks.base import Task
 
 NEAR_BOUND = 0.01
 """An attribute counts as at its bound within this share of its range."""
@@ -29,6 +30,7 @@ class Evaluation:
     at_bounds: float
     steps: int
     design: Design
+    task: Task
     returns: tuple[float, ...]
 
 
@@ -51,6 +53,7 @@ def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evalu
         at_bounds=float(np.mean([at_bounds(design, agent.task.space) for design in designs])),
         steps=sum(record.steps for record in records),
         design=designs[0],
+        task=agent.task,
         returns=tuple(returns),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import OrderedDict
 from typing import Any, NamedTuple
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design, FixedGeom
 from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.simulation.refit import Refit
+from codesign_bench.design.scene import Scene
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.simulation.refit import Refit, body_of_node
 from codesign_bench.tasks.base import VELOCITY_LIMIT, StateSources, Task
 
 Array = NDArray[Any]
@@ -26,6 +29,10 @@ _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.m
 _LIMIT = 1e20
 """Square of the largest coordinate that MuJoCo itself takes for finite."""
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
+
+
+_Skeleton = tuple[bytes, bytes, bytes, bytes, bool, tuple[FixedGeom, ...]]
+"""What two designs must share to use the same compiled model."""
 
 
 class Step(NamedTuple):
@@ -46,13 +53,16 @@ class Body:
     def __init__(self, design: Design, task: Task) -> None:
         be_quiet()
         self.design, self.task = design, task
-        self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
-        self.data = mujoco.MjData(self.model)
-        self._refit = Refit(self.model, design, task) if Refit.possible(design) else None
-        if self._refit is not None:
+        self._refit: Refit | None = None
+        if Refit.possible(design):
+            self.model = _model_of_skeleton(design, task)
+            self.data = mujoco.MjData(self.model)
+            self._refit = Refit(self.model, design, task)
             self._refit.apply(self.data, design)
-        names = task.space.topology(design).names
-        hinges = [self.model.joint(name).id for name in names[1:]]
+        else:
+            self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
+            self.data = mujoco.MjData(self.model)
+        hinges = self.model.body_jntadr[body_of_node(design, task)[1:]]
         first_qpos, first_qvel = self.model.jnt_qposadr[hinges], self.model.jnt_dofadr[hinges]
         num_qpos, num_qvel = self.model.nq, self.model.nv
         sources = StateSources(
@@ -176,11 +186,25 @@ class BodyPool:
         return body
 
 
-_Skeleton = tuple[bytes, bytes, bytes, bytes, bool, tuple[FixedGeom, ...]]
+_compiled: OrderedDict[tuple[_Skeleton, DesignSpace, Scene], mujoco.MjModel] = OrderedDict()
+_MOST_COMPILED = 256
+
+
+def _model_of_skeleton(design: Design, task: Task) -> mujoco.MjModel:
+    """A model to refit: a copy of one that was compiled for the same skeleton, or else a new one. Copying costs a third."""
+    key = (_skeleton(design), task.space, task.scene)
+    model = _compiled.get(key)
+    if model is None:
+        model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
+        _compiled[key] = copy.copy(model)
+        if len(_compiled) > _MOST_COMPILED:
+            _compiled.popitem(last=False)
+        return model
+    _compiled.move_to_end(key)
+    return copy.copy(model)
 
 
 def _skeleton(design: Design) -> _Skeleton:
-    """What two designs must share to use the same compiled model."""
     constants = design.axis.tobytes(), design.range.tobytes(), design.friction.tobytes()
     return design.parents.tobytes(), *constants, design.root_bone, design.root_geoms
 

@@ -22,13 +22,19 @@ from codesign_bench.tasks.base import Task
 Array = NDArray[Any]
 
 
+def body_of_node(design: Design, task: Task) -> Array:
+    """[nodes]: MuJoCo's number of each node's body; bodies are numbered depth first, after the world."""
+    bodies = np.empty(design.num_nodes, dtype=np.int64)
+    bodies[list(task.space.topology(design).order)] = np.arange(1, design.num_nodes + 1)
+    return bodies
+
+
 class Refit:
     """Where the attributes of a skeleton's nodes live in its compiled model."""
 
     def __init__(self, model: mujoco.MjModel, design: Design, task: Task) -> None:
         self.model, self.task = model, task
-        names = task.space.topology(design).names
-        bodies = np.array([model.body(name).id for name in names])
+        bodies = body_of_node(design, task)
         self._bones = np.arange(0 if design.root_bone else 1, design.num_nodes)
         self._bone_bodies = bodies[self._bones]
         self._limb_bodies = bodies[1:]

@@ -29,6 +29,12 @@ from codesign_bench.simulation.graphs import Policy, Rollout
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks.base import Task
 
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 

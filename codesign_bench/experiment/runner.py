@@ -1,0 +1,281 @@
+"""One run, from its configuration to its last checkpoint. `run` is the whole flow; what follows it are its parts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.experiment import checkpoint
+from codesign_bench.experiment.evaluation import Evaluation, evaluate
+from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
+from codesign_bench.experiment.run_folder import Progress, RunFolder, configuration_hash, write_atomically
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.experiment.signals import StopRequested, StopSignals
+from codesign_bench.experiment.tracking import Display, Tracker
+from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.workers import available_cores
+from codesign_bench.structured import build
+from codesign_bench.tasks import Task, task_from_config
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """The content of conf/config.yaml besides env, method and budget."""
+
+    seed: int
+    study: str
+    results: str
+    evaluation: EvaluationConfig
+    sampler: SamplerConfig
+    workers: int | None
+    device: str
+    progress: bool
+    tensorboard: bool
+    wandb: str | None
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    episodes: int
+
+
+@dataclass(frozen=True)
+class SamplerConfig:
+    groups: int
+
+
+def run(config: Mapping[str, Any], command: list[str] | None = None) -> str:
+    """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped"."""
+    plan = Plan.of(config)
+    folder = RunFolder.of(config)
+    with StopSignals() as signals, folder.locked():
+        folder.open_configuration(config, command or sys.argv)
+        state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash)
+        for warning in warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        if state is not None and state["ledger"]["charged"] >= plan.budget.until:
+            folder.set_status("done", steps=state["ledger"]["charged"], until=plan.budget.until)
+            print(f"{folder.path} is done: {state['ledger']['charged']} steps", file=sys.stderr)
+            return "done"
+        folder.set_status("running", steps=state["ledger"]["charged"] if state else 0, until=plan.budget.until)
+        with _reporting(folder, plan), contextlib.closing(Run(plan, folder, signals, state)) as job:
+            while job.ledger.charged < plan.budget.until:
+                iteration = job.method.iterate()
+                job.note(iteration)
+                if job.evaluation_is_due():
+                    job.record(evaluate(job.method.champion(), plan.settings.evaluation.episodes, job.evaluation_seed()))
+                job.save()
+            job.finish()
+            return "done"
+    return "stopped"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A configuration, checked and split into its parts."""
+
+    settings: RunConfig
+    budget: Budget
+    task: Task
+    method_class: type[Method]
+    method_config: Any
+    iteration_steps: int
+    hash: str
+
+    @staticmethod
+    def of(config: Mapping[str, Any]) -> Plan:
+        parts = {key: config[key] for key in ("env", "method", "budget")}
+        settings = build(RunConfig, {key: value for key, value in config.items() if key not in parts}, "the configuration")
+        budget = build(Budget, parts["budget"], "budget")
+        task = task_from_config(parts["env"])
+        method = dict(parts["method"])
+        name, plugin = method.pop("name", None), method.pop("plugin", None)
+        if not isinstance(name, str) or not isinstance(plugin, str):
+            raise ConfigError(f"method.name is {name!r} and method.plugin {plugin!r}; allowed are names.")
+        cls = method_class(plugin)
+        steps = cls.iteration_steps(budget)
+        _check(settings, budget, steps)
+        return Plan(settings, budget, task, cls, build(cls.config_class, method, "method"), steps, configuration_hash(config))
+
+    @property
+    def workers(self) -> int:
+        groups = self.settings.sampler.groups
+        return min(groups, available_cores()) if self.settings.workers is None else self.settings.workers
+
+
+def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
+    if settings.seed < 0:
+        raise ConfigError(f"seed is {settings.seed}; allowed are whole numbers from 0 up.")
+    for name in ("batch", "population", "agent_batch", "evaluate_every"):
+        if getattr(budget, name) < 1:
+            raise ConfigError(f"budget.{name} is {getattr(budget, name)}; allowed are whole numbers from 1 up.")
+    for name, value in (("steps", budget.steps), ("until", budget.until)):
+        if value < 1 or value % steps:
+            below = value // steps * steps
+            near = f"{below} and {below + steps}" if below > 0 else f"{steps}"
+            raise ConfigError(f"budget.{name} is {value}; allowed are whole numbers of iterations of {steps} steps, nearest {near}.")
+    if budget.until > budget.steps:
+        raise ConfigError(f"budget.until is {budget.until}; allowed is at most budget.steps, {budget.steps}.")
+    if settings.evaluation.episodes < 1 or settings.sampler.groups < 1:
+        raise ConfigError("evaluation.episodes and sampler.groups must be at least 1.")
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("device is cuda, but this machine has none that torch can use; allowed here is cpu.")
+    if settings.device not in ("cpu", "cuda"):
+        raise ConfigError(f"device is {settings.device!r}; allowed are cpu and cuda.")
+
+
+class Run:
+    """What is alive during a run: the method, the ledger, and what the records need."""
+
+    def __init__(self, plan: Plan, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
+        torch.set_num_threads(1)
+        self.plan, self.folder, self.signals = plan, folder, signals
+        self.ledger = Ledger(plan.budget.steps)
+        self.streams = Streams(plan.settings.seed)
+        context = Context(
+            plan.task, plan.budget, self.streams, self.ledger, plan.settings.sampler.groups, plan.workers, plan.settings.device
+        )
+        self.method = plan.method_class(plan.method_config, context)
+        self.iteration, self.evaluations = 0, 0
+        self.best_return = -np.inf
+        self.designs, self.unstable = 0, 0
+        self.train_returns: list[float] = []
+        self.seconds_before, self.started = 0.0, time.monotonic()
+        self.progress = self._resume(state) if state is not None else Progress(folder.progress)
+        self.steps_at_start = self.ledger.charged
+        self.display = Display(plan.settings.progress, self.ledger.charged, plan.budget.until, folder.path)
+        self.tracker = Tracker(folder.path, plan.settings.tensorboard, plan.settings.wandb, self.ledger.charged)
+
+    # ---- the loop's steps --------------------------------------------------------------------------------------------
+
+    def note(self, iteration: Iteration) -> None:
+        self.iteration += 1
+        self.train_returns += [episode.total_return for episode in iteration.episodes]
+        self.unstable += sum(episode.unstable for episode in iteration.episodes)
+        self.designs += iteration.new_designs
+        self.display.update(self.ledger.charged)
+        self.tracker.log(self.ledger.charged, iteration.metrics)
+
+    def evaluation_is_due(self) -> bool:
+        every, charged = self.plan.budget.evaluate_every, self.ledger.charged
+        return charged // every > (charged - self.plan.iteration_steps) // every or charged >= self.plan.budget.steps
+
+    def evaluation_seed(self) -> np.random.SeedSequence:
+        return self.streams.sequence("evaluation", self.evaluations)
+
+    def record(self, evaluation: Evaluation) -> None:
+        """One row of progress.csv, and the design if it is the best so far."""
+        self.evaluations += 1
+        self.ledger.meter_evaluation(evaluation.steps)
+        better = evaluation.return_mean > self.best_return
+        self.best_return = max(self.best_return, evaluation.return_mean)
+        row = {
+            "iteration": self.iteration,
+            "steps": self.ledger.charged,
+            "return_mean": evaluation.return_mean,
+            "return_std": evaluation.return_std,
+            "best_return": self.best_return,
+            "train_return": float(np.mean(self.train_returns)) if self.train_returns else float("nan"),
+            "episode_length": evaluation.episode_length,
+            "net_displacement": evaluation.net_displacement,
+            "net_to_path": evaluation.net_to_path,
+            "bodies": evaluation.bodies,
+            "designs": self.designs,
+            "at_bounds": evaluation.at_bounds,
+            "unstable": self.unstable,
+            "eval_steps": self.ledger.evaluation,
+            "steps_per_second": (self.ledger.charged - self.steps_at_start) / (time.monotonic() - self.started),
+            "seconds": self.seconds,
+        }
+        self.train_returns = []
+        with self.signals.protected():
+            self.progress.append(row)
+            self._save_design("final", evaluation)
+            if better:
+                self._save_design("best", evaluation)
+            if self.evaluations & (self.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...
+                self._save_design(f"at_{self.ledger.charged:09d}", evaluation)
+        self.display.show(evaluation.return_mean, self.best_return)
+        self.tracker.log(self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps")})
+
+    def save(self) -> None:
+        state = self.state_dict()
+        with self.signals.protected():
+            checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.plan.hash)
+            self.folder.set_status("running", steps=self.ledger.charged, until=self.plan.budget.until)
+
+    def finish(self) -> None:
+        with self.signals.protected():
+            self.folder.set_status("done", steps=self.ledger.charged, until=self.plan.budget.until, seconds=self.seconds)
+
+    def close(self) -> None:
+        self.display.close()
+        self.tracker.close()
+        self.method.close()
+
+    # ---- stop and go on ----------------------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the run, over all its sessions."""
+        return self.seconds_before + time.monotonic() - self.started
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "method": self.method.state_dict(),
+            "ledger": self.ledger.state_dict(),
+            "iteration": self.iteration,
+            "evaluations": self.evaluations,
+            "best_return": float(self.best_return),
+            "designs": self.designs,
+            "unstable": self.unstable,
+            "train_returns": self.train_returns,
+            "seconds": self.seconds,
+            "progress_length": self.progress.length,
+        }
+
+    def _resume(self, state: dict[str, Any]) -> Progress:
+        self.method.load_state_dict(state["method"])
+        self.ledger.load_state_dict(state["ledger"])
+        self.iteration, self.evaluations = state["iteration"], state["evaluations"]
+        self.best_return, self.designs, self.unstable = state["best_return"], state["designs"], state["unstable"]
+        self.train_returns, self.seconds_before = list(state["train_returns"]), state["seconds"]
+        return Progress(self.folder.progress, state["progress_length"])
+
+    def _save_design(self, name: str, evaluation: Evaluation) -> None:
+        task = evaluation.task
+        entry = {**evaluation.design.to_dict(), "return": evaluation.return_mean, "steps": self.ledger.charged}
+        write_atomically(self.folder.designs / f"{name}.json", json.dumps(entry, indent=1))
+        write_atomically(self.folder.designs / f"{name}.xml", to_mjcf(evaluation.design, task.space, task.scene))
+
+
+@contextlib.contextmanager
+def _reporting(folder: RunFolder, plan: Plan) -> Iterator[None]:
+    """Turns how a run ends into its status: stopped by the user, or failed and why."""
+
+    def charged() -> int:
+        return int(folder.status().get("steps", 0))
+
+    try:
+        yield
+    except StopRequested:
+        folder.set_status("stopped", steps=charged(), until=plan.budget.until, reason="stopped by a signal")
+        print(f"\nstopped at {charged()} steps; the same command goes on from there", file=sys.stderr)
+    except BaseException as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        with contextlib.suppress(OSError):  # a full disk must not hide the error that is on its way
+            folder.set_status("failed", steps=charged(), until=plan.budget.until, reason=reason)
+            if not isinstance(error, CodesignError):
+                write_atomically(folder.path / "error.txt", traceback.format_exc())
+        raise

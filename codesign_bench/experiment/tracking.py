@@ -1,0 +1,77 @@
+"""What people watch while a run goes on: a progress bar, TensorBoard, W&B. progress.csv remains the source of truth."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from codesign_bench.errors import ConfigError
+
+
+class Display:
+    """A bar with steps per second and time left on a terminal; elsewhere one line per evaluation."""
+
+    def __init__(self, enabled: bool, done: int, until: int, path: Path) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._enabled, self._path, self._done, self._until = enabled, path, done, until
+        self._bar = tqdm(
+            total=until,
+            initial=done,
+            unit="step",
+            unit_scale=True,
+            dynamic_ncols=True,
+            smoothing=0.1,
+            disable=not (enabled and self._terminal),
+            desc="/".join(path.parts[-3:]),
+        )
+
+    def update(self, done: int) -> None:
+        self._bar.update(done - self._done)
+        self._done = done
+
+    def show(self, value: float, best: float) -> None:
+        self._bar.set_postfix_str(f"return {value:.1f}, best {best:.1f}")
+        if self._enabled and not self._terminal:
+            print(
+                f"{'/'.join(self._path.parts[-3:])}: {self._done}/{self._until} steps, return {value:.1f}, best {best:.1f}", file=sys.stderr
+            )
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+class Tracker:
+    """Numbers to TensorBoard (if installed) and W&B (if asked for)."""
+
+    def __init__(self, folder: Path, tensorboard: bool, wandb_project: str | None, start: int) -> None:
+        self._writer: Any = None
+        self._wandb: Any = None
+        if tensorboard:
+            with contextlib.suppress(ImportError):
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=start)
+        if wandb_project is not None:
+            try:
+                import wandb
+            except ImportError:
+                raise ConfigError("wandb is set, but the wandb package is not installed; install it or leave wandb unset.") from None
+            self._wandb = wandb.init(project=wandb_project, dir=str(folder), name="/".join(folder.parts[-4:]), resume="allow")
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        if self._writer is not None:
+            for name, value in values.items():
+                self._writer.add_scalar(name, value, step)
+        if self._wandb is not None:
+            self._wandb.log(dict(values), step=step)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        if self._wandb is not None:
+            self._wandb.finish()
