@@ -23,6 +23,7 @@ from codesign_bench.experiment.run_folder import Progress, RunFolder, configurat
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
+from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.workers import available_cores
 from codesign_bench.structured import build
@@ -140,6 +141,7 @@ class Run:
 
     def __init__(self, plan: Plan, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
         torch.set_num_threads(1)
+        keep_freed_memory()
         self.plan, self.folder, self.signals = plan, folder, signals
         self.ledger = Ledger(plan.budget.steps)
         self.streams = Streams(plan.settings.seed)

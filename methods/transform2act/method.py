@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -87,7 +86,7 @@ class Transform2Act(Method):
         self.steps_per_slot = context.budget.batch // self.pool.slots
 
     def iterate(self) -> Iteration:
-        rollout = self.pool.collect(self.policy, self.steps_per_slot)
+        rollout = self.pool.collect(self.policy.acting(), self.steps_per_slot)
         steps, bootstrap = steps_of_rollout(rollout, self.task.space)
         losses = self.ppo.learn(rollout, steps, bootstrap, self.shuffle)
         self.policy.merge(steps)
@@ -95,9 +94,7 @@ class Transform2Act(Method):
         return Iteration(rollout.episodes, _new_designs(rollout), vars(losses))
 
     def champion(self) -> Agent:
-        policy = copy.deepcopy(self.policy)
-        policy.deterministic = True
-        return Agent(self.task, policy, self.steps)
+        return Agent(self.task, self.policy.acting(deterministic=True), self.steps)
 
     def state_dict(self) -> dict[str, Any]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +14,8 @@ from torch import Tensor, nn
 
 from codesign_bench.design.graph import NUM_ATTRIBUTES
 from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NUM_SKELETON_ACTIONS
-from codesign_bench.learning.batch import NUM_STAGES, Steps, forest_of_graphs, tensor
+from codesign_bench.learning.acting import ActingNetwork, ForestCache
+from codesign_bench.learning.batch import NUM_STAGES, Steps, forest_of_graphs
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.networks import NodeNetwork, ValueNetwork
 from codesign_bench.learning.normaliser import Normaliser
@@ -22,6 +24,8 @@ from codesign_bench.simulation.graphs import Decision, GraphBatch
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
+COLUMNS = {Stage.SKELETON: slice(SKELETON, SKELETON + 1), Stage.ATTRIBUTE: ATTRIBUTES, Stage.EXECUTION: slice(CONTROL, CONTROL + 1)}
+"""Which columns of a node's action a stage reads."""
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -44,6 +48,7 @@ class SubPolicy(nn.Module):
         self.normaliser = Normaliser(len(columns))
         self.network = NodeNetwork(len(columns), outputs, joints, config.gnn, config.mlp, config.head, config.init)
         self.log_std = None if log_std is None else nn.Parameter(torch.full((outputs,), log_std))
+        self.action_columns = COLUMNS[stage]
 
     def inputs(self, features: Array) -> Array:
         return self.normaliser(features[:, self.columns])
@@ -53,15 +58,21 @@ class SubPolicy(nn.Module):
         result: Tensor = self.network(x, forest)
         return result
 
-    def log_prob(self, output: Tensor, actions: Tensor, illegal: Tensor | None) -> Tensor:
-        """[nodes]: log-probability of each node's action ([nodes, 7]) under its distribution."""
-        if self.log_std is None:
-            logits = output if illegal is None else output.masked_fill(illegal, -math.inf)
-            choice = actions[:, SKELETON].long()
-            return torch.log_softmax(logits, dim=1).gather(1, choice[:, None])[:, 0]
-        taken = actions[:, ATTRIBUTES] if self.stage is Stage.ATTRIBUTE else actions[:, CONTROL : CONTROL + 1]
-        z = (taken - output) * torch.exp(-self.log_std)
-        return -0.5 * (z * z).sum(1) - (self.log_std.sum() + len(self.log_std) * HALF_LOG_TWO_PI)
+
+def node_log_probs(output: Tensor, actions: Tensor, log_std: Tensor | None, columns: slice, illegal: Tensor | None) -> Tensor:
+    """[nodes]: log-probability of each node's action ([nodes, 7]) under its categorical (no log_std) or Gaussian."""
+    taken = actions[:, columns]
+    if log_std is None:
+        logits = output if illegal is None else output.masked_fill(illegal, -math.inf)
+        return torch.log_softmax(logits, dim=1).gather(1, taken.long())[:, 0]
+    z = (taken - output) * torch.exp(-log_std)
+    return -0.5 * (z * z).sum(1) - (log_std.sum() + len(log_std) * HALF_LOG_TWO_PI)
+
+
+def illegal_choices(can_add: Array, can_delete: Array) -> Tensor:
+    illegal = np.zeros((len(can_add), NUM_SKELETON_ACTIONS), dtype=bool)
+    illegal[:, ADD_JOINT], illegal[:, DEL_JOINT] = ~can_add, ~can_delete
+    return torch.from_numpy(illegal)
 
 
 class Transform2ActPolicy(nn.Module):
@@ -77,52 +88,17 @@ class Transform2ActPolicy(nn.Module):
         self.skeleton = SubPolicy(Stage.SKELETON, design_only, NUM_SKELETON_ACTIONS, joints, sub_policies[Stage.SKELETON], None)
         self.attribute = SubPolicy(Stage.ATTRIBUTE, design_only, NUM_ATTRIBUTES, joints, sub_policies[Stage.ATTRIBUTE], attribute_log_std)
         self.execution = SubPolicy(Stage.EXECUTION, everything, 1, joints, sub_policies[Stage.EXECUTION], control_log_std)
-        self.deterministic = False
 
     def of_stage(self, stage: int) -> SubPolicy:
         return (self.skeleton, self.attribute, self.execution)[stage]
 
-    # ---- acting ------------------------------------------------------------------------------------------------------
+    def acting(self, deterministic: bool = False) -> ActingPolicy:
+        """A snapshot of the policy that acts."""
+        return ActingPolicy(self, deterministic)
 
-    @torch.inference_mode()
-    def __call__(self, graphs: GraphBatch) -> Decision:  # type: ignore[override]
-        """One action per node of every graph. Deterministic: the most likely choice, the mean attributes and controls."""
-        actions = np.zeros((graphs.num_nodes, ACTION_SIZE), dtype=np.float32)
-        log_prob = np.zeros(graphs.num_graphs, dtype=np.float32)
-        for stage in range(NUM_STAGES):
-            chosen = np.flatnonzero(graphs.stage == stage)
-            if len(chosen):
-                forest, rows = forest_of_graphs(graphs, self.space, chosen)
-                sub = self.of_stage(stage)
-                output = sub.forward(tensor(sub.inputs(graphs.features[rows])), forest)
-                illegal = self._illegal(sub, graphs.can_add, graphs.can_delete, rows)
-                taken = self._sample(sub, output, illegal, graphs.rng)
-                actions[rows] = taken
-                if not self.deterministic:
-                    node_log_prob = sub.log_prob(output, torch.from_numpy(taken), illegal).numpy()
-                    log_prob[chosen] = np.bincount(forest.graph.numpy(), weights=node_log_prob, minlength=len(chosen))
-        return Decision(actions, log_prob)
-
-    def _sample(self, sub: SubPolicy, output: Tensor, illegal: Tensor | None, rng: np.random.Generator) -> Array:
-        """[nodes, 7], zeros in the columns of other stages."""
-        actions = np.zeros((len(output), ACTION_SIZE), dtype=np.float32)
-        if sub.log_std is None:
-            logits = output if illegal is None else output.masked_fill(illegal, -math.inf)
-            noise = 0.0 if self.deterministic else rng.gumbel(size=tuple(logits.shape))
-            actions[:, SKELETON] = (logits.numpy() + noise).argmax(axis=1)
-            return actions
-        mean = output.numpy()
-        if not self.deterministic:
-            mean = mean + rng.standard_normal(mean.shape, dtype=np.float32) * torch.exp(sub.log_std).numpy()
-        actions[:, ATTRIBUTES if sub.stage is Stage.ATTRIBUTE else slice(CONTROL, CONTROL + 1)] = mean
-        return actions
-
-    def _illegal(self, sub: SubPolicy, can_add: Array, can_delete: Array, rows: Array) -> Tensor | None:
-        if sub.stage is not Stage.SKELETON or not self.mask_illegal_actions:
-            return None
-        illegal = np.zeros((len(rows), NUM_SKELETON_ACTIONS), dtype=bool)
-        illegal[:, ADD_JOINT], illegal[:, DEL_JOINT] = ~can_add[rows], ~can_delete[rows]
-        return torch.from_numpy(illegal)
+    def illegal(self, stage: int, can_add: Array, can_delete: Array) -> Tensor | None:
+        """[nodes, 3]: skeleton choices that may not be made, if the task says so."""
+        return illegal_choices(can_add, can_delete) if stage == Stage.SKELETON and self.mask_illegal_actions else None
 
     # ---- learning ----------------------------------------------------------------------------------------------------
 
@@ -141,8 +117,8 @@ class Transform2ActPolicy(nn.Module):
         stage = int(steps.stage[chosen[0]])
         sub, index = self.of_stage(stage), torch.from_numpy(rows)
         output = sub.forward(prepared[stage].index_select(0, index), forest)
-        illegal = self._illegal(sub, steps.can_add, steps.can_delete, rows)
-        node_log_prob = sub.log_prob(output, actions.index_select(0, index), illegal)
+        illegal = self.illegal(stage, steps.can_add[rows], steps.can_delete[rows])
+        node_log_prob = node_log_probs(output, actions.index_select(0, index), sub.log_std, sub.action_columns, illegal)
         return node_log_prob.new_zeros(forest.num_graphs).index_add(0, forest.graph, node_log_prob)
 
     def merge(self, steps: Steps) -> None:
@@ -151,6 +127,59 @@ class Transform2ActPolicy(nn.Module):
         for stage in range(NUM_STAGES):
             sub = self.of_stage(stage)
             sub.normaliser.merge(steps.features[node_stage == stage][:, sub.columns])
+
+
+class ActingPolicy:
+    """The policy as it acts, from a copy of its weights; picklable, so that workers can have it.
+
+    Deterministic: the most likely skeleton choice, the mean attributes and controls.
+    """
+
+    def __init__(self, policy: Transform2ActPolicy, deterministic: bool) -> None:
+        self.space, self.deterministic, self.masked = policy.space, deterministic, policy.mask_illegal_actions
+        self._stages = [_ActingStage(policy.of_stage(stage)) for stage in Stage]
+
+    @torch.inference_mode()
+    def __call__(self, graphs: GraphBatch) -> Decision:
+        actions = np.zeros((graphs.num_nodes, ACTION_SIZE), dtype=np.float32)
+        log_prob = np.zeros(graphs.num_graphs, dtype=np.float32)
+        for stage, part in enumerate(self._stages):
+            chosen = np.flatnonzero(graphs.stage == stage)
+            if len(chosen):
+                forest, rows = part.forests.get(graphs, chosen, lambda chosen=chosen: forest_of_graphs(graphs, self.space, chosen))
+                output = part.network(torch.from_numpy(part.normaliser(graphs.features[rows][:, part.columns])), forest)
+                masked = self.masked and stage == Stage.SKELETON
+                illegal = illegal_choices(graphs.can_add[rows], graphs.can_delete[rows]) if masked else None
+                taken = np.zeros((len(rows), ACTION_SIZE), dtype=np.float32)
+                taken[:, part.action_columns] = self._choose(part, output, illegal, graphs.rng)
+                actions[rows] = taken
+                if not self.deterministic:
+                    node_log_prob = node_log_probs(output, torch.from_numpy(taken), part.log_std, part.action_columns, illegal)
+                    log_prob[chosen] = np.bincount(forest.graph.numpy(), weights=node_log_prob.numpy(), minlength=len(chosen))
+        return Decision(actions, log_prob)
+
+    def _choose(self, part: _ActingStage, output: Tensor, illegal: Tensor | None, rng: np.random.Generator) -> Array:
+        """[nodes, columns of the stage]"""
+        if part.log_std is None:
+            logits = (output if illegal is None else output.masked_fill(illegal, -math.inf)).numpy()
+            noise = 0.0 if self.deterministic else rng.gumbel(size=logits.shape)
+            return (logits + noise).argmax(axis=1, keepdims=True)
+        mean: Array = output.numpy()
+        if self.deterministic:
+            return mean
+        return mean + rng.standard_normal(mean.shape, dtype=np.float32) * part.std
+
+
+class _ActingStage:
+    """One sub-policy's share of an ActingPolicy."""
+
+    def __init__(self, sub: SubPolicy) -> None:
+        self.columns, self.action_columns = sub.columns, sub.action_columns
+        self.normaliser = copy.deepcopy(sub.normaliser)
+        self.network = ActingNetwork(sub.network)
+        self.log_std = None if sub.log_std is None else sub.log_std.detach().clone()
+        self.std = None if sub.log_std is None else torch.exp(sub.log_std.detach()).numpy()
+        self.forests = ForestCache()
 
 
 class Value(nn.Module):
