@@ -7,56 +7,123 @@ which joints that a graph lacks hold another node's features, whose results are 
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from codesign_bench.learning.forest import Forest
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.learning.batch import depth_of_joint
+from codesign_bench.learning.forest import Forest, plant
 from codesign_bench.learning.networks import JointMLP, NodeNetwork
+from codesign_bench.simulation.graphs import GraphBatch
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ActingForest:
+    """A forest and its table [joints, graphs]; joints past the last one that occurs are left out.
+
+    table  [joints * graphs]  which node stands in each place of the table (any, where none belongs)
+    place  [nodes]            where in the table each node stands
+    graph  [nodes]            which graph it belongs to
+    """
+
+    forest: Forest
+    joints: int
+    table: Tensor
+    place: Tensor
+    graph: Array
+
+
+class ForestCache:
+    """Forests of graphs, remembered: designs change when an episode ends, not from step to step, and small batches of
+    designs in the making are often the same ones."""
+
+    def __init__(self, space: DesignSpace, most: int = 128) -> None:
+        self.space, self._most = space, most
+        self._depth_of_joint = depth_of_joint(space)
+        self._known: OrderedDict[bytes, tuple[ActingForest, Array]] = OrderedDict()
+        self._last: tuple[GraphBatch | None, bytes, tuple[ActingForest, Array] | None] = (None, b"", None)
+
+    def get(self, graphs: GraphBatch, chosen: Array) -> tuple[ActingForest, Array]:
+        """The graphs at positions `chosen` as a forest, and the row of each of its nodes in the batch."""
+        wanted = chosen.tobytes()
+        batch, before, found = self._last
+        if batch is graphs and before == wanted and found is not None:
+            return found
+        first = graphs.offsets[chosen]
+        count = graphs.offsets[chosen + 1] - first
+        which = np.repeat(np.arange(len(chosen)), count)
+        begin = np.cumsum(count) - count
+        rows = np.arange(len(which)) + (first - begin)[which]
+        parent = graphs.parents[rows]
+        key = parent.tobytes()  # every root is a -1, so this tells where graphs begin as well
+        known = self._known.get(key)
+        if known is None:
+            known = self._plant(graphs, rows, np.where(parent < 0, -1, parent + begin[which]), which)
+            self._known[key] = known
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        forest, order = known
+        result = forest, rows[order]
+        self._last = (graphs, wanted, result)
+        return result
+
+    def _plant(self, graphs: GraphBatch, rows: Array, parent: Array, which: Array) -> tuple[ActingForest, Array]:
+        joint = graphs.joint_index[rows]
+        forest, order = plant(joint, parent, graphs.sibling[rows], which, self._depth_of_joint)
+        joints, graph = int(joint.max()) + 1, which[order]
+        place = joint[order] * forest.num_graphs + graph
+        table = np.zeros(joints * forest.num_graphs, dtype=np.int64)
+        table[place] = np.arange(len(place))
+        return ActingForest(forest, joints, torch.from_numpy(table), torch.from_numpy(place), graph), order
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"space": self.space, "most": self._most}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["space"], state["most"])  # type: ignore[misc]
 
 
 class ActingNetwork:
     """What a NodeNetwork computes, from a copy of its weights. tests/learning compares the two."""
 
     def __init__(self, network: NodeNetwork) -> None:
-        with torch.no_grad():
-            self._embed: tuple[Tensor, Tensor] | None = None
-            self._layers: list[tuple[Tensor, Tensor, Tensor]] = []
-            if network.gnn is not None:
-                embed = network.gnn.embed
-                self._embed = (embed.bias.clone(), embed.weight.t().contiguous())
-                for layer in network.gnn.layers:
-                    neighbour, own = layer.neighbour, layer.own
-                    self._layers.append((neighbour.bias.clone(), neighbour.weight.t().contiguous(), own.weight.t().contiguous()))
-            self._head = _head(network.head)
-        self.joints = network.head.joints
+        self._embed: tuple[Tensor, Tensor] | None = None
+        self._layers: list[tuple[Tensor, Tensor, Tensor]] = []
+        if network.gnn is not None:
+            embed = network.gnn.embed
+            self._embed = (_copy(embed.bias), _copy(embed.weight.t()))
+            for layer in network.gnn.graph_convs():
+                self._layers.append((_copy(layer.neighbour.bias), _copy(layer.neighbour.weight.t()), _copy(layer.own.weight.t())))
+        self._head = _head(network.head)
+        self._joint_specific = network.head.joints > 1
 
-    def __call__(self, x: Tensor, forest: Forest) -> Tensor:
+    def __call__(self, x: Tensor, acting: ActingForest) -> Tensor:
         """[nodes, in] -> [nodes, out]"""
+        forest = acting.forest
         if self._embed is not None:
             x = torch.addmm(self._embed[0], x, self._embed[1])
             for bias, neighbour, own in self._layers:
                 summed = forest.neighbour_sum(x)
                 x = torch.addmm(bias, summed, neighbour).addmm_(x, own).relu_()
-        if self.joints == 1:
+        if not self._joint_specific:
             return self._mlp(x[None])[0]
-        graphs = forest.num_graphs
-        place = torch.from_numpy(_places(forest))
-        table = torch.zeros(self.joints * graphs, dtype=torch.int64)
-        table[place] = torch.arange(forest.num_nodes)
-        h = self._mlp(x.index_select(0, table).view(self.joints, graphs, -1))
-        return h.view(self.joints * graphs, -1).index_select(0, place)
+        h = self._mlp(x.index_select(0, acting.table).view(acting.joints, forest.num_graphs, -1))
+        return h.view(acting.joints * forest.num_graphs, -1).index_select(0, acting.place)
 
     def _mlp(self, h: Tensor) -> Tensor:
         """[joints, rows, in] -> [joints, rows, out]; tanh(z) is 2 sigmoid(2 z) - 1 as in kernels.py."""
-        last = len(self._head) - 1
+        last, joints = len(self._head) - 1, len(h)
         for layer, (weight, shift) in enumerate(self._head):
             outer = 1.0 if layer == last else 2.0
-            h = torch.baddbmm(shift, h, weight, beta=outer, alpha=outer if layer == 0 else 2 * outer)
+            h = torch.baddbmm(shift[:joints], h, weight[:joints], beta=outer, alpha=outer if layer == 0 else 2 * outer)
             if layer < last:
                 h.sigmoid_()
         return h
@@ -66,30 +133,9 @@ def _head(head: JointMLP) -> list[tuple[Tensor, Tensor]]:
     layers = []
     for layer, (weight, bias) in enumerate(zip(head.weights, head.biases, strict=True)):
         shift = bias - weight.sum(1) if layer else bias
-        layers.append((weight.detach().clone(), shift.detach().clone()[:, None, :]))
+        layers.append((_copy(weight), _copy(shift)[:, None, :]))
     return layers
 
 
-def _places(forest: Forest) -> Array:
-    """[nodes]: where in a table [joints, graphs] each node belongs."""
-    places = forest.graph.numpy().copy()
-    for joint, start, end in forest.segments:
-        places[start:end] += joint * forest.num_graphs
-    return places
-
-
-class ForestCache:
-    """Remembers the forest of the last batch: designs change when an episode ends, not from step to step."""
-
-    def __init__(self) -> None:
-        self._key: Any = None
-        self._value: Any = None
-
-    def get(self, owner: object, chosen: Array, make: Any) -> Any:
-        key = chosen.tobytes()
-        if self._key is None or self._key[0] is not owner or self._key[1] != key:
-            self._key, self._value = (owner, key), make()
-        return self._value
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_key": None, "_value": None}
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone(memory_format=torch.contiguous_format)

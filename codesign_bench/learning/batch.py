@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.forest import Forest, plant
-from codesign_bench.simulation.graphs import DesignTable, GraphBatch, Rollout
+from codesign_bench.simulation.graphs import DesignTable, Rollout
 
 Array = NDArray[Any]
 NUM_STAGES = 3
@@ -98,19 +96,3 @@ def steps_of_rollout(rollout: Rollout, space: DesignSpace) -> tuple[Steps, Steps
     stage = np.concatenate([rollout.last_stage, np.full(len(cut), NUM_STAGES - 1)])
     state = np.concatenate([rollout.last_state, *[t.state for t in cut]])
     return taken, steps_of(rollout.designs, design, stage, state, space)
-
-
-def forest_of_graphs(graphs: GraphBatch, space: DesignSpace, chosen: Array) -> tuple[Forest, Array]:
-    """Some graphs (positions `chosen`) of an acting batch as a forest, and the row of each of its nodes."""
-    count = np.diff(graphs.offsets)[chosen]
-    which = np.repeat(np.arange(len(chosen)), count)
-    begin = np.cumsum(count) - count
-    rows = np.arange(len(which)) + (graphs.offsets[chosen] - begin)[which]
-    parent = graphs.parents[rows]
-    local = np.where(parent < 0, -1, parent + begin[which])
-    forest, order = plant(graphs.joint_index[rows], local, graphs.sibling[rows], which, depth_of_joint(space))
-    return forest, rows[order]
-
-
-def tensor(array: Array) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(array))

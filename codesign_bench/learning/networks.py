@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
@@ -34,6 +35,11 @@ class GNN(nn.Module):
             to_come -= 1
             h = layer(h, forest, self._rows(forest, depth, to_come))
         return h
+
+    def graph_convs(self) -> Iterator[GraphConv]:
+        for layer in self.layers:
+            assert isinstance(layer, GraphConv)
+            yield layer
 
     @staticmethod
     def _rows(forest: Forest, depth: int | None, layers_to_come: int) -> int | None:

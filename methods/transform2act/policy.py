@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from codesign_bench.design.graph import NUM_ATTRIBUTES
+from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NUM_SKELETON_ACTIONS
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
-from codesign_bench.learning.batch import NUM_STAGES, Steps, forest_of_graphs
+from codesign_bench.learning.batch import NUM_STAGES, Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.networks import NodeNetwork, ValueNetwork
 from codesign_bench.learning.normaliser import Normaliser
@@ -69,10 +70,11 @@ def node_log_probs(output: Tensor, actions: Tensor, log_std: Tensor | None, colu
     return -0.5 * (z * z).sum(1) - (log_std.sum() + len(log_std) * HALF_LOG_TWO_PI)
 
 
-def illegal_choices(can_add: Array, can_delete: Array) -> Tensor:
+def illegal_choices(can_add: Array, can_delete: Array) -> Array:
+    """[nodes, 3]: skeleton choices that would be taken for NoChange."""
     illegal = np.zeros((len(can_add), NUM_SKELETON_ACTIONS), dtype=bool)
     illegal[:, ADD_JOINT], illegal[:, DEL_JOINT] = ~can_add, ~can_delete
-    return torch.from_numpy(illegal)
+    return illegal
 
 
 class Transform2ActPolicy(nn.Module):
@@ -98,7 +100,8 @@ class Transform2ActPolicy(nn.Module):
 
     def illegal(self, stage: int, can_add: Array, can_delete: Array) -> Tensor | None:
         """[nodes, 3]: skeleton choices that may not be made, if the task says so."""
-        return illegal_choices(can_add, can_delete) if stage == Stage.SKELETON and self.mask_illegal_actions else None
+        masked = stage == Stage.SKELETON and self.mask_illegal_actions
+        return torch.from_numpy(illegal_choices(can_add, can_delete)) if masked else None
 
     # ---- learning ----------------------------------------------------------------------------------------------------
 
@@ -137,7 +140,7 @@ class ActingPolicy:
 
     def __init__(self, policy: Transform2ActPolicy, deterministic: bool) -> None:
         self.space, self.deterministic, self.masked = policy.space, deterministic, policy.mask_illegal_actions
-        self._stages = [_ActingStage(policy.of_stage(stage)) for stage in Stage]
+        self._stages = [_ActingStage(policy.of_stage(stage), policy.space) for stage in Stage]
 
     @torch.inference_mode()
     def __call__(self, graphs: GraphBatch) -> Decision:
@@ -146,40 +149,37 @@ class ActingPolicy:
         for stage, part in enumerate(self._stages):
             chosen = np.flatnonzero(graphs.stage == stage)
             if len(chosen):
-                forest, rows = part.forests.get(graphs, chosen, lambda chosen=chosen: forest_of_graphs(graphs, self.space, chosen))
-                output = part.network(torch.from_numpy(part.normaliser(graphs.features[rows][:, part.columns])), forest)
-                masked = self.masked and stage == Stage.SKELETON
-                illegal = illegal_choices(graphs.can_add[rows], graphs.can_delete[rows]) if masked else None
-                taken = np.zeros((len(rows), ACTION_SIZE), dtype=np.float32)
-                taken[:, part.action_columns] = self._choose(part, output, illegal, graphs.rng)
-                actions[rows] = taken
-                if not self.deterministic:
-                    node_log_prob = node_log_probs(output, torch.from_numpy(taken), part.log_std, part.action_columns, illegal)
-                    log_prob[chosen] = np.bincount(forest.graph.numpy(), weights=node_log_prob.numpy(), minlength=len(chosen))
+                acting, rows = part.forests.get(graphs, chosen)
+                output: Array = part.network(torch.from_numpy(part.normaliser(graphs.features[rows][:, part.columns])), acting).numpy()
+                if self.masked and stage == Stage.SKELETON:
+                    output[illegal_choices(graphs.can_add[rows], graphs.can_delete[rows])] = -np.inf
+                taken, node_log_prob = part.choose(output, None if self.deterministic else graphs.rng)
+                actions[rows, part.action_columns] = taken
+                log_prob[chosen] = np.bincount(acting.graph, weights=node_log_prob, minlength=len(chosen))
         return Decision(actions, log_prob)
-
-    def _choose(self, part: _ActingStage, output: Tensor, illegal: Tensor | None, rng: np.random.Generator) -> Array:
-        """[nodes, columns of the stage]"""
-        if part.log_std is None:
-            logits = (output if illegal is None else output.masked_fill(illegal, -math.inf)).numpy()
-            noise = 0.0 if self.deterministic else rng.gumbel(size=logits.shape)
-            return (logits + noise).argmax(axis=1, keepdims=True)
-        mean: Array = output.numpy()
-        if self.deterministic:
-            return mean
-        return mean + rng.standard_normal(mean.shape, dtype=np.float32) * part.std
 
 
 class _ActingStage:
     """One sub-policy's share of an ActingPolicy."""
 
-    def __init__(self, sub: SubPolicy) -> None:
+    def __init__(self, sub: SubPolicy, space: DesignSpace) -> None:
         self.columns, self.action_columns = sub.columns, sub.action_columns
         self.normaliser = copy.deepcopy(sub.normaliser)
         self.network = ActingNetwork(sub.network)
-        self.log_std = None if sub.log_std is None else sub.log_std.detach().clone()
-        self.std = None if sub.log_std is None else torch.exp(sub.log_std.detach()).numpy()
-        self.forests = ForestCache()
+        self.log_std: Array | None = None if sub.log_std is None else sub.log_std.detach().numpy().copy()
+        self.forests = ForestCache(space)
+
+    def choose(self, output: Array, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Actions [nodes, columns of the stage] and their log-probabilities [nodes]; without `rng` the most likely ones."""
+        if self.log_std is None:
+            noise = 0.0 if rng is None else rng.gumbel(size=output.shape)
+            choice = (output + noise).argmax(axis=1, keepdims=True)
+            shifted = output - output.max(axis=1, keepdims=True)
+            log_prob = np.take_along_axis(shifted, choice, axis=1)[:, 0] - np.log(np.exp(shifted).sum(axis=1))
+            return choice, log_prob
+        z = np.zeros_like(output) if rng is None else rng.standard_normal(output.shape, dtype=np.float32)
+        constant = self.log_std.sum() + output.shape[1] * HALF_LOG_TWO_PI
+        return output + z * np.exp(self.log_std), -0.5 * (z * z).sum(axis=1) - constant
 
 
 class Value(nn.Module):
