@@ -25,14 +25,12 @@ def skeleton_transform(design: Design, actions: ArrayLike, space: DesignSpace) -
     A new joint is appended to the node order as the last child of its parent, whose attributes and constants it inherits;
     it sits at the end of the parent's bone, so the parent's own joint offset (zero except in some experts) is not copied.
     """
-    actions = np.asarray(actions)
-    topology = space.topology(design)
-    add = np.flatnonzero((actions == ADD_JOINT) & topology.can_add)
-    deleted = (actions == DEL_JOINT) & topology.can_delete
-    if not len(add) and not deleted.any():
+    kept = kept_nodes(design, actions, space)
+    add = np.flatnonzero((np.asarray(actions) == ADD_JOINT) & space.topology(design).can_add)
+    if not len(add) and kept.all():
         return design
-    keep = np.flatnonzero(~deleted)
-    new_position = np.cumsum(~deleted) - 1
+    keep = np.flatnonzero(kept)
+    new_position = np.cumsum(kept) - 1
     parents = np.concatenate([[-1], new_position[design.parents[keep[1:]]], new_position[add]])
     rows = np.concatenate([keep, add])
     joint_offset = design.joint_offset[rows]
@@ -46,6 +44,12 @@ def skeleton_transform(design: Design, actions: ArrayLike, space: DesignSpace) -
         friction=design.friction[rows],
         joint_offset=joint_offset,
     )
+
+
+def kept_nodes(design: Design, actions: ArrayLike, space: DesignSpace) -> NDArray[np.bool_]:
+    """[nodes]: which nodes a skeleton transform keeps; they come first in the new design, in their old order."""
+    kept: NDArray[np.bool_] = ~((np.asarray(actions) == DEL_JOINT) & space.topology(design).can_delete)
+    return kept
 
 
 def attribute_transform(design: Design, actions: ArrayLike, space: DesignSpace) -> Design:

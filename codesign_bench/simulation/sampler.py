@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,21 @@ class Sampler:
         for slot in range(self.slots):
             self._begin(slot)
         return [records[slot] for slot in range(self.slots)]
+
+    def watch(self, policy: Policy) -> Iterator[tuple[Episode, Array]]:
+        """One episode in the first slot, step by step: the episode as it is, and the actions that it takes next."""
+        self._begin(0)
+        self._active, episode, ended = [0], self._episodes[0], False
+        while not ended:
+            graphs = self._observe()
+            decision = policy(graphs)
+            actions = np.asarray(decision[0] if isinstance(decision, Decision) else decision, dtype=np.float64)
+            yield episode, actions
+            before = episode.design
+            outcome = episode.act(actions)
+            ended = outcome.terminated or outcome.truncated
+            if episode.design is not before:
+                self._static = None
 
     def _begin(self, slot: int) -> None:
         self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])

@@ -1,0 +1,44 @@
+"""The agent of a run folder, for looking at it and for evaluating it again."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment import checkpoint
+from codesign_bench.experiment.method import Agent, Context
+from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.simulation.budget import Ledger
+
+
+def load_config_of(path: Path) -> dict[str, Any]:
+    """The configuration of a run folder."""
+    file = path / "config.yaml"
+    if not file.is_file():
+        raise ConfigError(f"run is '{path}'; allowed is the folder of a run, which holds a config.yaml.")
+    try:
+        config = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        config = None
+    if not isinstance(config, dict):
+        raise ConfigError(f"{file} cannot be read as a configuration.")
+    return config
+
+
+def load_champion(path: Path) -> tuple[Agent, Plan]:
+    """The champion of a run's latest checkpoint."""
+    plan = Plan.of(load_config_of(path))
+    state, _ = checkpoint.load_latest(RunFolder(path).checkpoints, plan.hash)
+    if state is None:
+        raise ConfigError(f"The run {path} has no checkpoint yet; let it take at least one iteration.")
+    settings = plan.settings
+    context = Context(plan.task, plan.budget, Streams(settings.seed), Ledger(plan.budget.steps), settings.sampler.groups, 0, "cpu")
+    with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
+        method.load_state_dict(state["method"])
+        return method.champion(), plan
