@@ -68,7 +68,7 @@ def load(file: Path, configuration_hash: str) -> dict[str, Any]:
     digest, payload = content[start : start + 64], content[start + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
         raise _Damaged(f"The checkpoint {file} is damaged: its checksum does not match.")
-    value: dict[str, Any] = torch.load(io.BytesIO(payload), weights_only=True)
+    value: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
     if value["version"] != __version__:
         raise CheckpointError(f"The checkpoint {file} was written by version {value['version']}; this is {__version__}.")
     if value["configuration"] != configuration_hash:

@@ -138,4 +138,4 @@ def _head(head: JointMLP) -> list[tuple[Tensor, Tensor]]:
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    return tensor.detach().clone(memory_format=torch.contiguous_format)
+    return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)

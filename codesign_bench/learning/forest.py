@@ -6,7 +6,7 @@ order of their graphs, and, because indices are numbered breadth first, every de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,11 @@ class Forest:
     segments: tuple[tuple[int, int, int], ...]
     up_to_depth: tuple[int, ...]
     graph: Tensor
+
+    def to(self, device: torch.device) -> Forest:
+        if device == self.graph.device:
+            return self
+        return replace(self, neighbours=self.neighbours.to(device), offsets=self.offsets.to(device), graph=self.graph.to(device))
 
     @property
     def num_nodes(self) -> int:

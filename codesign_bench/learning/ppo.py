@@ -58,22 +58,26 @@ class PPOConfig:
 class Actor(Protocol):
     """What PPO needs of a policy besides being an nn.Module."""
 
-    def prepare(self, steps: Steps) -> Any:
-        """Normalised inputs of a whole batch, computed once."""
+    def prepare(self, steps: Steps) -> list[Tensor]:
+        """Normalised inputs of a whole batch, computed once, for each of its networks."""
 
-    def log_prob(self, prepared: Any, steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Array) -> Tensor:
+    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
         """[chosen]: log-probability of the steps `chosen`, which are all of one stage, with their forest and its rows."""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def to(self, device: torch.device) -> Any: ...
 
 
 class Critic(Protocol):
     def prepare(self, steps: Steps) -> Tensor: ...
 
-    def values(self, prepared: Tensor, forest: Forest, rows: Array) -> Tensor:
+    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
         """[graphs]"""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def to(self, device: torch.device) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,11 @@ class Losses:
 class PPO:
     """Optimisers and threads around a policy and a value network."""
 
-    def __init__(self, actor: Actor, critic: Critic, config: PPOConfig) -> None:
+    def __init__(self, actor: Actor, critic: Critic, config: PPOConfig, device: str = "cpu") -> None:
+        """`device`: where the update is computed; acting is always on the CPU, beside the simulator."""
+        self.device = torch.device(device)
+        actor.to(self.device)
+        critic.to(self.device)
         self.actor, self.critic, self.config = actor, critic, config
         self._policy_parameters, self._value_parameters = list(actor.parameters()), list(critic.parameters())
         self.policy_optimiser = torch.optim.Adam(self._policy_parameters, lr=config.policy_lr, fused=True)
@@ -100,17 +108,17 @@ class PPO:
         """All passes over one batch."""
         config = self.config
         with ThreadPoolExecutor(config.shards) as threads:
-            critic_input = self.critic.prepare(steps)
+            critic_input = self.critic.prepare(steps).to(self.device)
             value = self._values(critic_input, steps, threads)
-            last = self._values(self.critic.prepare(bootstrap), bootstrap, threads)
+            last = self._values(self.critic.prepare(bootstrap).to(self.device), bootstrap, threads)
             advantage, target = _advantages_and_targets(rollout, value, last, config)
             batch = _Batch(
                 steps=steps,
-                actions=torch.from_numpy(rollout.actions),
-                old_log_prob=torch.from_numpy(rollout.log_prob.ravel()),
-                advantage=torch.from_numpy(((advantage - advantage.mean()) / (advantage.std() + 1e-8)).astype(np.float32).ravel()),
-                target=torch.from_numpy(target.astype(np.float32).ravel()),
-                actor_input=self.actor.prepare(steps),
+                actions=self._tensor(rollout.actions),
+                old_log_prob=self._tensor(rollout.log_prob.ravel()),
+                advantage=self._tensor((advantage - advantage.mean()) / (advantage.std() + 1e-8)).ravel(),
+                target=self._tensor(target).ravel(),
+                actor_input=[part.to(self.device) for part in self.actor.prepare(steps)],
                 critic_input=critic_input,
             )
             losses: list[tuple[float, float, float, float]] = []
@@ -137,7 +145,7 @@ class PPO:
 
     def _gradients(self, batch: _Batch, shard: Array, size: int) -> _Shard:
         steps = batch.steps
-        forest, rows = steps.forest(shard)
+        forest, rows = self._forest(steps, shard)
         ratio = torch.exp(self._log_prob(batch, shard, forest, rows) - batch.old_log_prob[shard])
         advantage = batch.advantage[shard]
         low, high = 1 - self.config.clip, 1 + self.config.clip
@@ -150,24 +158,31 @@ class PPO:
             clipped = ((ratio < low) | (ratio > high)).sum().item() / size
         return _Shard(policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped)
 
-    def _log_prob(self, batch: _Batch, shard: Array, forest: Forest, rows: Array) -> Tensor:
+    def _log_prob(self, batch: _Batch, shard: Array, forest: Forest, rows: Tensor) -> Tensor:
         """Log-probabilities of steps that may be of different stages; minibatches are sorted by stage."""
         stage = batch.steps.stage[shard]
         if stage[0] == stage[-1]:
             return self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, shard, forest, rows)
         parts = []
         for part in np.split(shard, np.flatnonzero(np.diff(stage)) + 1):
-            part_forest, part_rows = batch.steps.forest(part)
+            part_forest, part_rows = self._forest(batch.steps, part)
             parts.append(self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, part, part_forest, part_rows))
         return torch.cat(parts)
+
+    def _forest(self, steps: Steps, chosen: Array) -> tuple[Forest, Tensor]:
+        """The chosen steps as a forest, and the row of each of its nodes, where the update is computed."""
+        forest, rows = steps.forest(chosen)
+        return forest.to(self.device), torch.from_numpy(rows).to(self.device)
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(array.astype(np.float32, copy=False)).to(self.device)
 
     def _values(self, prepared: Tensor, steps: Steps, threads: ThreadPoolExecutor, size: int = 1024) -> Array:
         """[steps] float64, without gradients."""
 
         @torch.no_grad()
         def part(chosen: Array) -> Array:
-            forest, rows = steps.forest(chosen)
-            return self.critic.values(prepared, forest, rows).numpy().astype(np.float64)
+            return self.critic.values(prepared, *self._forest(steps, chosen)).cpu().numpy().astype(np.float64)
 
         chunks = [np.arange(i, min(i + size, steps.num_steps)) for i in range(0, steps.num_steps, size)]
         return np.concatenate(list(threads.map(part, chunks)))
@@ -187,7 +202,7 @@ class _Batch:
     old_log_prob: Tensor
     advantage: Tensor
     target: Tensor
-    actor_input: Any
+    actor_input: list[Tensor]
     critic_input: Tensor
 
 

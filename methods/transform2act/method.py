@@ -76,11 +76,12 @@ class Transform2Act(Method):
         return budget.batch
 
     def __init__(self, config: Transform2ActConfig, context: Context) -> None:
+        self.config = config
         self.task = context.task.with_expert() if config.start == "expert" else context.task
         self.steps = TransformSteps(config.skeleton.steps, config.attribute.steps)
         torch.manual_seed(context.streams.integer("networks"))
         self.policy, self.value = _networks(config, self)
-        self.ppo = PPO(self.policy, self.value, config.ppo)
+        self.ppo = PPO(self.policy, self.value, config.ppo, context.device)
         self.shuffle = context.streams.generator("minibatches")
         self.pool = context.pool(_groups(self, context))
         self.steps_per_slot = context.budget.batch // self.pool.slots

@@ -98,11 +98,6 @@ class Transform2ActPolicy(nn.Module):
         """A snapshot of the policy that acts."""
         return ActingPolicy(self, deterministic)
 
-    def illegal(self, stage: int, can_add: Array, can_delete: Array) -> Tensor | None:
-        """[nodes, 3]: skeleton choices that may not be made, if the task says so."""
-        masked = stage == Stage.SKELETON and self.mask_illegal_actions
-        return torch.from_numpy(illegal_choices(can_add, can_delete)) if masked else None
-
     # ---- learning ----------------------------------------------------------------------------------------------------
 
     def prepare(self, steps: Steps) -> list[Tensor]:
@@ -116,13 +111,20 @@ class Transform2ActPolicy(nn.Module):
             prepared.append(torch.from_numpy(x))
         return prepared
 
-    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Array) -> Tensor:
+    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
         stage = int(steps.stage[chosen[0]])
-        sub, index = self.of_stage(stage), torch.from_numpy(rows)
-        output = sub.forward(prepared[stage].index_select(0, index), forest)
-        illegal = self.illegal(stage, steps.can_add[rows], steps.can_delete[rows])
-        node_log_prob = node_log_probs(output, actions.index_select(0, index), sub.log_std, sub.action_columns, illegal)
+        sub = self.of_stage(stage)
+        output = sub.forward(prepared[stage].index_select(0, rows), forest)
+        illegal = self._illegal(stage, steps, rows)
+        node_log_prob = node_log_probs(output, actions.index_select(0, rows), sub.log_std, sub.action_columns, illegal)
         return node_log_prob.new_zeros(forest.num_graphs).index_add(0, forest.graph, node_log_prob)
+
+    def _illegal(self, stage: int, steps: Steps, rows: Tensor) -> Tensor | None:
+        """[nodes, 3]: skeleton choices that may not be made, if the task says so."""
+        if stage != Stage.SKELETON or not self.mask_illegal_actions:
+            return None
+        where = rows.cpu().numpy()
+        return torch.from_numpy(illegal_choices(steps.can_add[where], steps.can_delete[where])).to(rows.device)
 
     def merge(self, steps: Steps) -> None:
         """Adds a batch to the statistics of the normalisers."""
@@ -166,7 +168,7 @@ class _ActingStage:
         self.columns, self.action_columns = sub.columns, sub.action_columns
         self.normaliser = copy.deepcopy(sub.normaliser)
         self.network = ActingNetwork(sub.network)
-        self.log_std: Array | None = None if sub.log_std is None else sub.log_std.detach().numpy().copy()
+        self.log_std: Array | None = None if sub.log_std is None else sub.log_std.detach().cpu().numpy().copy()
         self.forests = ForestCache(space)
 
     def choose(self, output: Array, rng: np.random.Generator | None) -> tuple[Array, Array]:
@@ -194,8 +196,8 @@ class Value(nn.Module):
     def prepare(self, steps: Steps) -> Tensor:
         return torch.from_numpy(self.normaliser(self._features(steps)))
 
-    def values(self, prepared: Tensor, forest: Forest, rows: Array) -> Tensor:
-        result: Tensor = self.network(prepared.index_select(0, torch.from_numpy(rows)), forest)
+    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
+        result: Tensor = self.network(prepared.index_select(0, rows), forest)
         return result
 
     def merge(self, steps: Steps) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.perf import simulation
+from tests.perf import learning, simulation
 from tests.perf.table import Table
 
 
 def main() -> int:
     table = Table()
     simulation.measure(table)
+    learning.measure(table)
     if table.failures:
         print(f"\n{len(table.failures)} below the bar: {'; '.join(table.failures)}")
         return 1

@@ -1,0 +1,205 @@
+"""Transform2Act against its limits: bare physics for sampling, the rate of a large matrix product for learning."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import mujoco
+import numpy as np
+import psutil
+import torch
+
+from codesign_bench.command_line import load_config
+from codesign_bench.experiment.evaluation import evaluate
+from codesign_bench.experiment.method import Context
+from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning.batch import Steps, steps_of_rollout
+from codesign_bench.learning.memory import keep_freed_memory
+from codesign_bench.learning.ppo import PPO
+from codesign_bench.simulation.body import Body
+from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.episode import NO_TRANSFORM
+from codesign_bench.simulation.graphs import Rollout
+from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.tasks import Task, make_task
+from methods.transform2act.method import Transform2Act, Transform2ActConfig
+from tests.perf.simulation import grown
+from tests.perf.table import Table, heading, interleaved
+
+SLOTS, BODIES, BATCH = 25, 8, 50_000
+
+
+def make_method(env: str, *overrides: str) -> Transform2Act:
+    plan = Plan.of(load_config("config", [f"env={env}", "method=transform2act", "workers=0", *overrides]))
+    context = Context(plan.task, plan.budget, Streams(0), Ledger(plan.budget.steps), plan.settings.sampler.groups, plan.workers, "cpu")
+    method = plan.method_class(plan.method_config, context)
+    assert isinstance(method, Transform2Act)
+    return method
+
+
+def rollout_of(task: Task, method: Transform2Act, bodies: int, steps: int) -> Rollout:
+    """Execution steps of random designs of that size under the real policy."""
+    designs = [grown(task, bodies, np.random.default_rng(i)) for i in range(SLOTS)]
+    return Sampler(task, SLOTS, np.random.SeedSequence(1), NO_TRANSFORM, designs).collect(method.policy.acting(), steps)
+
+
+# ---- acting ----------------------------------------------------------------------------------------------------------
+
+
+def measure_acting(table: Table, steps: int = 100) -> None:
+    heading(f"Acting with the real policy, {SLOTS} slots in one process, against bare mj_step of the same designs")
+    for env in ("locomotion2d", "swimmer", "gap", "locomotion3d"):
+        task, method = make_task(env), make_method(env)
+        designs = [grown(task, BODIES, np.random.default_rng(i)) for i in range(SLOTS)]
+        bodies = [Body(design, task) for design in designs]
+        controls = np.random.default_rng(0).normal(0, 1, (steps, SLOTS, BODIES - 1))
+        sampler, policy = Sampler(task, SLOTS, np.random.SeedSequence(1), NO_TRANSFORM, designs), method.policy.acting()
+
+        def ours(sampler: Sampler = sampler, policy: Any = policy) -> None:
+            sampler.collect(policy, steps)
+
+        def bare(bodies: list[Body] = bodies, controls: Any = controls, task: Task = task) -> None:
+            rng = np.random.default_rng(0)
+            for now in controls:
+                for body, control in zip(bodies, now, strict=True):
+                    body.data.ctrl[:] = control
+                    mujoco.mj_step(body.model, body.data, task.scene.frame_skip)
+                    if task.fallen(body.data.qpos):
+                        body.reset(rng)
+
+        for body in bodies:
+            body.reset(np.random.default_rng(0))
+        mine, theirs = interleaved(ours, bare, repeats=4)
+        table.add(f"{env}: acting / bare physics at {BODIES} bodies", theirs / mine, 0.5, note=f"   {SLOTS * steps / mine:.0f} steps/s")
+
+
+# ---- learning --------------------------------------------------------------------------------------------------------
+
+
+def product_rate(size: int = 2048) -> float:
+    """Floating-point operations per second of a large square float32 product, on two threads."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    torch.set_num_threads(2)
+    (seconds,) = interleaved(lambda: a @ b, repeats=8)
+    torch.set_num_threads(1)
+    return 2 * size**3 / seconds
+
+
+def needed_operations(steps: Steps, config: Transform2ActConfig, features: int) -> float:
+    """Floating-point operations of the products that one pass needs: forward, gradient of the weights, gradient of the
+    inputs (but not of the features). All steps are execution steps; the value is needed at the root only."""
+    gnn, mlp, value_gnn, value_mlp = config.execution.gnn or (), config.execution.mlp, config.value.gnn, config.value.mlp
+    depth = np.array([0] + [len(name) for name in steps.space.index_names[1:]])[steps.joint_index]
+    nodes = len(depth)
+    total = 2.0 * nodes * features * gnn[0]
+    for a, b in zip((gnn[0], *gnn[:-1]), gnn, strict=True):
+        total += 3.0 * nodes * 2 * a * b
+    for a, b in zip((gnn[-1], *mlp), (*mlp, 1), strict=True):
+        total += 3.0 * nodes * a * b
+    reach = len(value_gnn)
+    total += 2.0 * np.count_nonzero(depth <= reach) * (features + 3) * value_gnn[0]
+    for layer, (a, b) in enumerate(zip((value_gnn[0], *value_gnn[:-1]), value_gnn, strict=True)):
+        total += 3.0 * np.count_nonzero(depth <= reach - 1 - layer) * 2 * a * b
+    for a, b in zip((value_gnn[-1], *value_mlp), (*value_mlp, 1), strict=True):
+        total += 3.0 * steps.num_steps * a * b
+    return 2.0 * total
+
+
+def measure_learning(table: Table) -> None:
+    from tests.reference.slow_transform2act import slow_learning_pass
+
+    heading(f"A learning pass over {BATCH} steps of {BODIES} bodies, on two cores")
+    keep_freed_memory()
+    for env in ("locomotion2d", "locomotion3d"):
+        task = make_task(env)
+        method = make_method(env, "method.ppo.passes=1")
+        part = rollout_of(task, method, BODIES, 100)
+        rollout = Rollout.concatenate([part] * (BATCH // part.num_steps))
+        steps, bootstrap = steps_of_rollout(rollout, task.space)
+        ppo: PPO = method.ppo
+        before = product_rate()
+        start = time.perf_counter()
+        ppo.learn(rollout, steps, bootstrap, np.random.default_rng(0))
+        mine = time.perf_counter() - start
+        rate = max(before, product_rate())
+        operations = needed_operations(steps, method.config, task.feature_size)
+        limit = operations / rate
+        note = f"   {BATCH / mine:.0f} steps/s a pass; {operations / mine / 1e9:.0f} of {rate / 1e9:.0f} GFLOP/s"
+        table.add(f"{env}: limit of matrix products / learning pass", limit / mine, 0.4, note=note)
+        small = 4096
+        torch.set_num_threads(2)
+        start = time.perf_counter()
+        slow_learning_pass(method.policy, method.value, rollout, task, method.config.ppo, small)
+        theirs = (time.perf_counter() - start) * BATCH / small
+        torch.set_num_threads(1)
+        table.add(f"{env}: slow reference (extrapolated from {small} steps) / ours", theirs / mine, 8)
+
+
+# ---- whole iterations ------------------------------------------------------------------------------------------------
+
+
+def measure_iterations(table: Table, env: str = "locomotion2d") -> None:
+    heading(f"Whole iterations of {BATCH} steps on {env}: sample, learn, evaluate")
+    method = make_method(env, "workers=2")
+    seconds = {"sample": 0.0, "learn": 0.0, "evaluate": 0.0}
+    collect, learn = method.pool.collect, method.ppo.learn
+    method.pool.collect = _timed(collect, seconds, "sample")  # type: ignore[method-assign]
+    method.ppo.learn = _timed(learn, seconds, "learn")  # type: ignore[method-assign]
+    start = time.perf_counter()
+    iterations = 2
+    for i in range(iterations):
+        method.iterate()
+        now = time.perf_counter()
+        evaluate(method.champion(), 10, np.random.SeedSequence(i))
+        seconds["evaluate"] += time.perf_counter() - now
+    total = time.perf_counter() - start
+    rate = iterations * BATCH / total
+    me = psutil.Process(os.getpid())
+    memory = sum(p.memory_info().rss for p in [me, *me.children(recursive=True)]) / 1e9
+    method.close()
+    split = ", ".join(f"{name} {value / total:.0%}" for name, value in seconds.items())
+    published = 204
+    table.add(
+        f"{env}: steps/s over the published implementation's {published}", rate / published, 12, note=f"   {rate:.0f} steps/s: {split}"
+    )
+    table.add(f"{env}: hours for 50 million steps at this rate", 50e6 / rate / 3600)
+    table.add(f"{env}: gigabytes of memory, workers included", memory, 3, at_most=True)
+
+
+def _timed(function: Any, seconds: dict[str, float], name: str) -> Any:
+    def wrapped(*arguments: Any) -> Any:
+        start = time.perf_counter()
+        result = function(*arguments)
+        seconds[name] += time.perf_counter() - start
+        return result
+
+    return wrapped
+
+
+def measure_growth(table: Table) -> None:
+    heading("Cost of a step: learning one pass over 5,000 steps, by bodies and by iterations done")
+    task = make_task("locomotion2d")
+    method = make_method("locomotion2d", "method.ppo.passes=1")
+    cost = {}
+    for bodies in (4, 14):
+        rollout = rollout_of(task, method, bodies, 200)
+        steps, bootstrap = steps_of_rollout(rollout, task.space)
+        (cost[bodies],) = interleaved(
+            lambda r=rollout, s=steps, b=bootstrap: method.ppo.learn(r, s, b, np.random.default_rng(0)), repeats=3
+        )
+    table.add("time at 14 bodies / time at 4 bodies", cost[14] / cost[4], 14 / 4, at_most=True)
+    for _ in range(15):
+        method.ppo.learn(rollout, steps, bootstrap, np.random.default_rng(0))
+    (later,) = interleaved(lambda: method.ppo.learn(rollout, steps, bootstrap, np.random.default_rng(0)), repeats=3)
+    table.add("time after 15 more updates / time before", later / cost[14], 1.3, at_most=True)
+
+
+def measure(table: Table) -> None:
+    torch.set_num_threads(1)
+    measure_acting(table)
+    measure_learning(table)
+    measure_growth(table)
+    measure_iterations(table)
