@@ -8,7 +8,9 @@ VENV ?= .venv
 # The one place that pins torch. Another build: make setup TORCH=torch==2.14.0 TORCH_INDEX=https://...
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
-ENV ?= locomotion2d
+ENV = locomotion2d
+BUDGET = paper
+SEED = 0
 
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
@@ -17,7 +19,7 @@ STAMP := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export MUJOCO_GL ?= egl
 
-.PHONY: help setup test test-full lint perf pictures clean
+.PHONY: help setup bench test test-full lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -30,6 +32,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+bench: $(STAMP)  ## run Transform2Act on ENV=gap [BUDGET=paper|pilot|smoke SEED=0]; Ctrl-C stops, the same command goes on
+	$(RUN) -m codesign_bench env=$(ENV) budget=$(BUDGET) seed=$(SEED) study=bench
 
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
