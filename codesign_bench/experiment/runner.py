@@ -24,6 +24,7 @@ from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
 from codesign_bench.learning.memory import keep_freed_memory
+from codesign_bench.learning.ppo import LearningError
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.workers import available_cores
 from codesign_bench.structured import build
@@ -60,7 +61,7 @@ def run(config: Mapping[str, Any], command: list[str] | None = None) -> str:
     """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped"."""
     plan = Plan.of(config)
     folder = RunFolder.of(config)
-    with StopSignals() as signals, folder.locked():
+    with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
         folder.open_configuration(config, command or sys.argv)
         state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash)
         for warning in warnings:
@@ -274,9 +275,16 @@ def _reporting(folder: RunFolder, plan: Plan) -> Iterator[None]:
     except StopRequested:
         folder.set_status("stopped", steps=charged(), until=plan.budget.until, reason="stopped by a signal")
         print(f"\nstopped at {charged()} steps; the same command goes on from there", file=sys.stderr)
+        raise
     except BaseException as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         with contextlib.suppress(OSError):  # a full disk must not hide the error that is on its way
+            if isinstance(error, LearningError):
+                reason += (
+                    f" This was in the iteration after {charged()} steps; the minibatch and the weights are in {folder.path / 'dump.pt'}."
+                )
+                error.args = (reason,)
+                torch.save(error.dump, folder.path / "dump.pt")
             folder.set_status("failed", steps=charged(), until=plan.budget.until, reason=reason)
             if not isinstance(error, CodesignError):
                 write_atomically(folder.path / "error.txt", traceback.format_exc())

@@ -26,7 +26,11 @@ Array = NDArray[Any]
 
 
 class LearningError(CodesignError, RuntimeError):
-    """A loss is not finite: learning cannot go on."""
+    """A loss is not finite: learning cannot go on. `dump` holds the minibatch and the weights that gave it."""
+
+    def __init__(self, message: str, dump: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.dump = dump
 
 
 @dataclass(frozen=True)
@@ -135,13 +139,26 @@ class PPO:
         policy_loss, value_loss = sum(r.policy_loss for r in results), sum(r.value_loss for r in results)
         clipped = sum(r.clipped for r in results)
         if not np.isfinite(policy_loss + value_loss):
-            raise LearningError(
-                f"A loss is not finite (policy {policy_loss}, value {value_loss}); nothing was changed since the last minibatch."
-            )
+            raise self._failure(batch, minibatch, policy_loss, value_loss)
         norm = float(nn.utils.clip_grad_norm_(self._policy_parameters, self.config.policy_gradient_clip))
         self.policy_optimiser.step()
         self.value_optimiser.step()
         return policy_loss, value_loss, norm, clipped
+
+    def _failure(self, batch: _Batch, minibatch: Array, policy_loss: float, value_loss: float) -> LearningError:
+        rows, _ = batch.steps.rows(minibatch)
+        dump = {
+            "losses": [policy_loss, value_loss],
+            "minibatch": torch.from_numpy(minibatch),
+            "features": torch.from_numpy(batch.steps.features[rows]),
+            "actions": batch.actions[rows],
+            "old_log_prob": batch.old_log_prob[minibatch],
+            "advantage": batch.advantage[minibatch],
+            "target": batch.target[minibatch],
+            "policy_parameters": [p.detach() for p in self._policy_parameters],
+            "value_parameters": [p.detach() for p in self._value_parameters],
+        }
+        return LearningError(f"A loss is not finite: policy {policy_loss}, value {value_loss}.", dump)
 
     def _gradients(self, batch: _Batch, shard: Array, size: int) -> _Shard:
         steps = batch.steps
