@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from codesign_bench.simulation.episode import (
     ACTION_SIZE,
     Episode,
     EpisodeRecord,
+    Outcome,
     Stage,
     TransformSteps,
 )
@@ -58,11 +60,10 @@ class Sampler:
         pool = BodyPool(task)
         self._episodes = [Episode(task, steps or TransformSteps(), pool, slot) for slot in range(slots)]
         self._static: GraphBatch | None = None
-        self._active = list(range(slots))
+        self._active: list[int] = []
         self._one_hot = np.eye(task.space.num_depths, dtype=np.float32)
         self._state_columns = slice(task.space.num_depths, task.space.num_depths + task.state_size)
-        for slot in range(slots):
-            self._begin(slot)
+        self._begin_all()
 
     def collect(self, policy: Policy, steps: int) -> Rollout:
         """Takes `steps` steps in every slot; episodes that are still open go on in the next call."""
@@ -70,18 +71,12 @@ class Sampler:
         for slot, episode in enumerate(self._episodes):
             recorder.new_design(slot, episode.design)
         for time in range(steps):
-            graphs = self._observe()
-            decision = policy(graphs)
-            actions, log_prob = decision if isinstance(decision, Decision) else (decision, None)
-            if actions.shape != (graphs.num_nodes, ACTION_SIZE):
-                raise ValueError(f"The policy returned actions of shape {actions.shape}; expected {(graphs.num_nodes, ACTION_SIZE)}.")
-            recorder.before_step(graphs, graphs.features[:, self._state_columns], actions, log_prob)
-            bounds = graphs.offsets.tolist()
-            control = np.asarray(actions, dtype=np.float64)
+            graphs, decision = self._decide(policy)
+            recorder.before_step(graphs, graphs.features[:, self._state_columns], decision)
             for slot, episode in enumerate(self._episodes):
                 before = episode.design
-                outcome = episode.act(control[bounds[slot] : bounds[slot + 1]])
-                recorder.after_step(slot, *outcome)
+                outcome = episode.act(decision.of_slot[slot])
+                recorder.outcome.append(outcome)
                 if outcome.truncated:
                     recorder.truncate(time, slot, episode.state())
                 if outcome.terminated or outcome.truncated:
@@ -96,49 +91,50 @@ class Sampler:
     def play(self, policy: Policy) -> list[tuple[EpisodeRecord, Design]]:
         """One whole episode in every slot from its beginning, in the order of the slots, with the design that acted; slots
         that have ended wait for the others."""
-        for slot in range(self.slots):
-            self._begin(slot)
         records: dict[int, tuple[EpisodeRecord, Design]] = {}
-        while len(records) < self.slots:
-            self._active = [slot for slot in range(self.slots) if slot not in records]
-            self._static = None
-            count = len(records)
-            while len(records) == count:
-                graphs = self._observe()
-                decision = policy(graphs)
-                actions = np.asarray(decision[0] if isinstance(decision, Decision) else decision, dtype=np.float64)
-                bounds = graphs.offsets.tolist()
-                for i, slot in enumerate(self._active):
-                    episode = self._episodes[slot]
-                    before = episode.design
-                    outcome = episode.act(actions[bounds[i] : bounds[i + 1]])
-                    if outcome.terminated or outcome.truncated:
-                        records[slot] = episode.record(), episode.design
-                    if episode.design is not before:
-                        self._static = None
-        self._active = list(range(self.slots))
-        for slot in range(self.slots):
-            self._begin(slot)
+        self._begin_all()
+        while self._active:
+            _, decision = self._decide(policy)
+            for slot, actions in zip(self._active, decision.of_slot, strict=True):
+                episode = self._episodes[slot]
+                before = episode.design
+                outcome = episode.act(actions)
+                if outcome.terminated or outcome.truncated:
+                    records[slot] = episode.record(), episode.design
+                if episode.design is not before or slot in records:
+                    self._static = None
+            self._active = [slot for slot in self._active if slot not in records]
+        self._begin_all()
         return [records[slot] for slot in range(self.slots)]
 
     def watch(self, policy: Policy) -> Iterator[tuple[Episode, Array]]:
         """One episode in the first slot, step by step: the episode as it is, and the actions that it takes next."""
-        self._begin(0)
+        self._begin_all()
         self._active, episode, ended = [0], self._episodes[0], False
         while not ended:
-            graphs = self._observe()
-            decision = policy(graphs)
-            actions = np.asarray(decision[0] if isinstance(decision, Decision) else decision, dtype=np.float64)
-            yield episode, actions
-            before = episode.design
-            outcome = episode.act(actions)
-            ended = outcome.terminated or outcome.truncated
-            if episode.design is not before:
-                self._static = None
+            _, decision = self._decide(policy)
+            yield episode, decision.of_slot[0]
+            outcome = episode.act(decision.of_slot[0])
+            ended, self._static = outcome.terminated or outcome.truncated, None
+        self._begin_all()
 
     def _begin(self, slot: int) -> None:
         self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])
-        self._static = None
+
+    def _begin_all(self) -> None:
+        for slot in range(self.slots):
+            self._begin(slot)
+        self._active, self._static = list(range(self.slots)), None
+
+    def _decide(self, policy: Policy) -> tuple[GraphBatch, _Actions]:
+        graphs = self._observe()
+        decision = policy(graphs)
+        actions, log_prob = decision if isinstance(decision, Decision) else (decision, None)
+        if actions.shape != (graphs.num_nodes, ACTION_SIZE):
+            raise ValueError(f"The policy returned actions of shape {actions.shape}; expected {(graphs.num_nodes, ACTION_SIZE)}.")
+        control, bounds = np.asarray(actions, dtype=np.float64), graphs.offsets.tolist()
+        of_slot = [control[first:last] for first, last in itertools.pairwise(bounds)]
+        return graphs, _Actions(actions, log_prob, of_slot)
 
     def _observe(self) -> GraphBatch:
         """The graphs of all slots. What only depends on the designs is kept until one of them changes."""
@@ -198,6 +194,14 @@ def child_seed(seed: np.random.SeedSequence, number: int) -> np.random.SeedSeque
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
 
 
+class _Actions(NamedTuple):
+    """A policy's decision, and its actions [nodes, 7] slot by slot."""
+
+    actions: Array
+    log_prob: Array | None
+    of_slot: list[Array]
+
+
 class _Recorder:
     """Collects what happens and lays it out as a Rollout."""
 
@@ -211,7 +215,7 @@ class _Recorder:
         self.state: list[Array] = []
         self.actions: list[Array] = []
         self.log_prob: list[Array] = []
-        self.outcome: list[tuple[float, bool, bool]] = []
+        self.outcome: list[Outcome] = []
         self.truncations: list[Truncation] = []
         self.episodes: list[EpisodeRecord] = []
         self.slots = slots
@@ -220,17 +224,15 @@ class _Recorder:
         self.current[slot] = len(self.designs)
         self.designs.append(design)
 
-    def before_step(self, graphs: GraphBatch, state: Array, actions: Array, log_prob: Array | None) -> None:
+    def before_step(self, graphs: GraphBatch, state: Array, decision: _Actions) -> None:
         self.design.append(list(self.current))
         self.stage.append(graphs.stage.copy())
         self.node_offset.append(graphs.offsets[:-1] + self.nodes)
         self.nodes += graphs.num_nodes
         self.state.append(state.copy())
-        self.actions.append(np.array(actions, dtype=np.float32))
-        self.log_prob.append(np.zeros(self.slots, dtype=np.float32) if log_prob is None else np.array(log_prob, dtype=np.float32))
-
-    def after_step(self, slot: int, reward: float, terminated: bool, truncated: bool) -> None:
-        self.outcome.append((reward, terminated, truncated))
+        self.actions.append(np.array(decision.actions, dtype=np.float32))
+        given = decision.log_prob
+        self.log_prob.append(np.zeros(self.slots, dtype=np.float32) if given is None else np.array(given, dtype=np.float32))
 
     def truncate(self, time: int, slot: int, state: Array | None) -> None:
         if state is not None:
