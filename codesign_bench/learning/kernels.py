@@ -107,24 +107,17 @@ class _TanhMLP(torch.autograd.Function):
             need_input = after_tanh or ctx.needs_input_grad[0]
             d_h = torch.empty_like(h) if need_input else None
             for joint, start, end in ctx.segments:
-                rows = g[start:end]
+                rows, share = g[start:end], d_weight[joint]
                 torch.sum(rows, 0, out=d_bias[joint])
-                torch.addmm(
-                    d_weight[joint], h[start:end].t(), rows, beta=0, alpha=scale * (2.0 if after_tanh else 1.0), out=d_weight[joint]
-                )
+                torch.addmm(share, h[start:end].t(), rows, beta=0, alpha=scale * (2.0 if after_tanh else 1.0), out=share)
                 if d_h is not None:
-                    torch.mm(rows, weight[joint].t(), out=d_h[start:end])
+                    torch.addmm(d_h[start:end], rows, weight[joint].t(), beta=0, alpha=scale, out=d_h[start:end])
             d_bias *= scale
             if after_tanh:
-                d_weight -= d_bias[:, None, :]
-            results[:0] = [d_weight, d_bias]
-            if after_tanh:
                 assert d_h is not None
-                g = torch.ops.aten.sigmoid_backward(d_h.mul_(scale) if scale != 1.0 else d_h, h)
+                d_weight -= d_bias[:, None, :]
+                g = torch.addcmul(h, h, h, value=-1).mul_(d_h)  # s (1 - s), a quarter of the slope of tanh
                 scale = 4.0
-            elif d_h is not None:
-                d_h *= scale
-                results.insert(0, d_h)
-            else:
-                results.insert(0, None)
+            results[:0] = [d_weight, d_bias]
+        results.insert(0, d_h)
         return results[0], None, *results[1:]

@@ -102,11 +102,9 @@ class PPO:
         actor.to(self.device)
         critic.to(self.device)
         self.actor, self.critic, self.config = actor, critic, config
-        self._policy_parameters, self._value_parameters = list(actor.parameters()), list(critic.parameters())
-        self.policy_optimiser = torch.optim.Adam(self._policy_parameters, lr=config.policy_lr, fused=True)
-        self.value_optimiser = torch.optim.Adam(self._value_parameters, lr=config.value_lr, fused=True)
-        for parameter in self._policy_parameters + self._value_parameters:
-            parameter.grad = torch.zeros_like(parameter)
+        self._policy, self._value = _Flat(list(actor.parameters())), _Flat(list(critic.parameters()))
+        self.policy_optimiser = torch.optim.Adam([self._policy.all], lr=config.policy_lr, fused=True)
+        self.value_optimiser = torch.optim.Adam([self._value.all], lr=config.value_lr, fused=True)
 
     def learn(self, rollout: Rollout, steps: Steps, bootstrap: Steps, rng: np.random.Generator) -> Losses:
         """All passes over one batch."""
@@ -134,13 +132,13 @@ class PPO:
         """One step of both optimisers. Every policy parameter is stepped, with zero gradient where it was not used."""
         shards = [shard for shard in np.array_split(minibatch, self.config.shards) if len(shard)]
         results = list(threads.map(lambda shard: self._gradients(batch, shard, len(minibatch)), shards))
-        _sum_gradients(self._policy_parameters, [r.policy_gradients for r in results])
-        _sum_gradients(self._value_parameters, [r.value_gradients for r in results])
+        self._policy.sum_gradients([r.policy_gradients for r in results])
+        self._value.sum_gradients([r.value_gradients for r in results])
         policy_loss, value_loss = sum(r.policy_loss for r in results), sum(r.value_loss for r in results)
         clipped = sum(r.clipped for r in results)
         if not np.isfinite(policy_loss + value_loss):
             raise self._failure(batch, minibatch, policy_loss, value_loss)
-        norm = float(nn.utils.clip_grad_norm_(self._policy_parameters, self.config.policy_gradient_clip))
+        norm = float(nn.utils.clip_grad_norm_([self._policy.all], self.config.policy_gradient_clip))
         self.policy_optimiser.step()
         self.value_optimiser.step()
         return policy_loss, value_loss, norm, clipped
@@ -155,8 +153,8 @@ class PPO:
             "old_log_prob": batch.old_log_prob[minibatch],
             "advantage": batch.advantage[minibatch],
             "target": batch.target[minibatch],
-            "policy_parameters": [p.detach() for p in self._policy_parameters],
-            "value_parameters": [p.detach() for p in self._value_parameters],
+            "policy_parameters": [p.detach() for p in self._policy.parameters],
+            "value_parameters": [p.detach() for p in self._value.parameters],
         }
         return LearningError(f"A loss is not finite: policy {policy_loss}, value {value_loss}.", dump)
 
@@ -167,10 +165,10 @@ class PPO:
         advantage = batch.advantage[shard]
         low, high = 1 - self.config.clip, 1 + self.config.clip
         policy_loss = -torch.min(ratio * advantage, ratio.clamp(low, high) * advantage).sum() / size
-        policy_gradients = torch.autograd.grad(policy_loss, self._policy_parameters, allow_unused=True)
+        policy_gradients = torch.autograd.grad(policy_loss, self._policy.parameters, allow_unused=True)
         value = self.critic.values(batch.critic_input, forest, rows)
         value_loss = ((value - batch.target[shard]) ** 2).sum() / size
-        value_gradients = torch.autograd.grad(value_loss, self._value_parameters)
+        value_gradients = torch.autograd.grad(value_loss, self._value.parameters)
         with torch.no_grad():
             clipped = ((ratio < low) | (ratio > high)).sum().item() / size
         return _Shard(policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped)
@@ -234,13 +232,26 @@ class _Shard:
     clipped: float
 
 
-def _sum_gradients(parameters: list[nn.Parameter], shares: Sequence[Sequence[Tensor | None]]) -> None:
-    for parameter, *gradients in zip(parameters, *shares, strict=True):
-        assert parameter.grad is not None
-        parameter.grad.zero_()
-        for gradient in gradients:
-            if gradient is not None:
-                parameter.grad += gradient
+class _Flat:
+    """Parameters laid out in one vector, so that summing, clipping and stepping are a few large operations. The parameters
+    themselves become views of it."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        self.parameters = parameters
+        self.all = nn.Parameter(torch.cat([parameter.detach().ravel() for parameter in parameters]))
+        self.all.grad = torch.zeros_like(self.all)
+        sizes = [parameter.numel() for parameter in parameters]
+        for parameter, values in zip(parameters, self.all.detach().split(sizes), strict=True):
+            parameter.data = values.view_as(parameter)
+        self._gradients = [g.view_as(p) for p, g in zip(parameters, self.all.grad.split(sizes), strict=True)]
+
+    def sum_gradients(self, shares: Sequence[Sequence[Tensor | None]]) -> None:
+        """Shard after shard; zero where no shard gave any."""
+        assert self.all.grad is not None
+        self.all.grad.zero_()
+        for share in shares:
+            pairs = [(mine, theirs) for mine, theirs in zip(self._gradients, share, strict=True) if theirs is not None]
+            torch._foreach_add_([mine for mine, _ in pairs], [theirs for _, theirs in pairs])
 
 
 def minibatches(stage: Array, size: int, rng: np.random.Generator) -> list[Array]:
