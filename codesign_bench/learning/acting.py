@@ -63,7 +63,7 @@ class ForestCache:
         begin = np.cumsum(count) - count
         rows = np.arange(len(which)) + (first - begin)[which]
         parent = graphs.parents[rows]
-        key = parent.tobytes()  # every root is a -1, so this tells where graphs begin as well
+        key = parent.tobytes() + graphs.joint_index[rows].tobytes()  # every root is a -1, so this tells where graphs begin too
         known = self._known.get(key)
         if known is None:
             known = self._plant(graphs, rows, np.where(parent < 0, -1, parent + begin[which]), which)

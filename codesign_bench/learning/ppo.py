@@ -136,14 +136,14 @@ class PPO:
         self._value.sum_gradients([r.value_gradients for r in results])
         policy_loss, value_loss = sum(r.policy_loss for r in results), sum(r.value_loss for r in results)
         clipped = sum(r.clipped for r in results)
-        if not np.isfinite(policy_loss + value_loss):
-            raise self._failure(batch, minibatch, policy_loss, value_loss)
         norm = float(nn.utils.clip_grad_norm_([self._policy.all], self.config.policy_gradient_clip))
+        if not np.isfinite(policy_loss + value_loss + norm):  # a ratio that overflows can leave the loss finite
+            raise self._failure(batch, minibatch, policy_loss, value_loss, norm)
         self.policy_optimiser.step()
         self.value_optimiser.step()
         return policy_loss, value_loss, norm, clipped
 
-    def _failure(self, batch: _Batch, minibatch: Array, policy_loss: float, value_loss: float) -> LearningError:
+    def _failure(self, batch: _Batch, minibatch: Array, policy_loss: float, value_loss: float, norm: float) -> LearningError:
         rows, _ = batch.steps.rows(minibatch)
         dump = {
             "losses": [policy_loss, value_loss],
@@ -156,7 +156,9 @@ class PPO:
             "policy_parameters": [p.detach() for p in self._policy.parameters],
             "value_parameters": [p.detach() for p in self._value.parameters],
         }
-        return LearningError(f"A loss is not finite: policy {policy_loss}, value {value_loss}.", dump)
+        return LearningError(
+            f"A loss or gradient is not finite: policy loss {policy_loss}, value loss {value_loss}, gradient norm {norm}.", dump
+        )
 
     def _gradients(self, batch: _Batch, shard: Array, size: int) -> _Shard:
         steps = batch.steps

@@ -18,7 +18,7 @@ from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.batch import Steps, steps_of_rollout
 from codesign_bench.learning.memory import keep_freed_memory
-from codesign_bench.learning.ppo import PPO
+from codesign_bench.learning.ppo import PPO, minibatches
 from codesign_bench.simulation.body import Body
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import NO_TRANSFORM
@@ -28,6 +28,7 @@ from codesign_bench.tasks import Task, make_task
 from methods.transform2act.method import Transform2Act, Transform2ActConfig
 from tests.perf.simulation import grown
 from tests.perf.table import Table, heading, interleaved
+from tests.reference import slow_transform2act as slow
 
 SLOTS, BODIES, BATCH = 25, 8, 50_000
 
@@ -109,8 +110,6 @@ def needed_operations(steps: Steps, config: Transform2ActConfig, features: int) 
 
 
 def measure_learning(table: Table) -> None:
-    from tests.reference.slow_transform2act import slow_learning_pass
-
     heading(f"A learning pass over {BATCH} steps of {BODIES} bodies, on two cores")
     keep_freed_memory()
     for env in ("locomotion2d", "locomotion3d"):
@@ -129,13 +128,25 @@ def measure_learning(table: Table) -> None:
         limit = operations / rate
         note = f"   {BATCH / mine:.0f} steps/s a pass; {operations / mine / 1e9:.0f} of {rate / 1e9:.0f} GFLOP/s"
         table.add(f"{env}: limit of matrix products / learning pass", limit / mine, 0.4, note=note)
-        small = 4096
-        torch.set_num_threads(2)
-        start = time.perf_counter()
-        slow_learning_pass(method.policy, method.value, rollout, task, method.config.ppo, small)
-        theirs = (time.perf_counter() - start) * BATCH / small
-        torch.set_num_threads(1)
-        table.add(f"{env}: slow reference (extrapolated from {small} steps) / ours", theirs / mine, 8)
+        theirs = _slow_pass(method, part, task) * BATCH / part.num_steps
+        table.add(f"{env}: slow reference (on {part.num_steps} of the steps) / ours", theirs / mine, 8)
+
+
+def _slow_pass(method: Transform2Act, rollout: Rollout, task: Task) -> float:
+    """Seconds of one pass of the slow obvious implementation in float64, on two threads, over a smaller rollout."""
+    config, double = method.config.ppo, torch.float64
+    networks = slow.slow_policy(method.policy, task, double), slow.slow_value(method.value, double)
+    optimisers = slow.adam(networks[0], config.policy_lr), slow.adam(networks[1], config.value_lr)
+    steps, _ = slow.steps_of(rollout, task, double)
+    old = torch.from_numpy(rollout.log_prob.ravel()).double()
+    advantage = torch.randn(len(steps), dtype=double)
+    parts = minibatches(rollout.stage.ravel(), config.minibatch, np.random.default_rng(0))
+    torch.set_num_threads(2)
+    start = time.perf_counter()
+    slow.slow_learning_pass(networks, optimisers, steps, old, advantage, advantage, parts, config.clip, config.policy_gradient_clip)
+    seconds = time.perf_counter() - start
+    torch.set_num_threads(1)
+    return seconds
 
 
 # ---- whole iterations ------------------------------------------------------------------------------------------------
