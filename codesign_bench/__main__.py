@@ -10,7 +10,10 @@ from codesign_bench.command_line import load_config, run
 def main(arguments: list[str]) -> int:
     config = load_config("config", arguments)
     from codesign_bench.experiment.run_folder import RunFolder
+    from codesign_bench.experiment.runner import Plan
     from codesign_bench.experiment.runner import run as run_experiment
+
+    Plan.of(config)
 
     if not arguments:
         print(

@@ -21,5 +21,9 @@ class BudgetError(CodesignError, RuntimeError):
     """A request would take more steps than the run's budget has left."""
 
 
+class StorageError(CodesignError, OSError):
+    """A file of a run cannot be written or is not as it was left."""
+
+
 class WorkerError(CodesignError, RuntimeError):
     """A worker process died or raised an error."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,7 @@ def save(folder: Path, steps: int, state: dict[str, Any], configuration_hash: st
     try:
         write_atomically(folder / f"{steps:012d}.ckpt", MAGIC + digest + b"\n" + payload)
     except OSError as error:
-        raise CheckpointError(
-            f"The checkpoint at {steps} steps cannot be written to {folder} ({error.strerror}); the one before is kept."
-        ) from None
+        raise CheckpointError(f"The checkpoint at {steps} steps cannot be written, the one before is kept: {error}") from None
     for old in sorted(folder.glob("*.ckpt"))[:-KEPT]:
         with contextlib.suppress(OSError):
             old.unlink()
@@ -68,12 +67,14 @@ def load(file: Path, configuration_hash: str) -> dict[str, Any]:
     digest, payload = content[start : start + 64], content[start + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
         raise _Damaged(f"The checkpoint {file} is damaged: its checksum does not match.")
-    value: dict[str, Any] = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
-    if value["version"] != __version__:
-        raise CheckpointError(f"The checkpoint {file} was written by version {value['version']}; this is {__version__}.")
-    if value["configuration"] != configuration_hash:
-        raise CheckpointError(
-            f"The checkpoint {file} belongs to another configuration ({value['configuration']}, not {configuration_hash})."
-        )
-    state: dict[str, Any] = value["state"]
-    return state
+    try:
+        value = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
+        version, configuration, state = value["version"], value["configuration"], value["state"]
+    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, IndexError, AttributeError, ValueError):
+        raise _Damaged(f"The checkpoint {file} does not hold the state of a run.") from None
+    if version != __version__:
+        raise CheckpointError(f"The checkpoint {file} was written by version {version}; this is {__version__}.")
+    if configuration != configuration_hash:
+        raise CheckpointError(f"The checkpoint {file} belongs to another configuration ({configuration}, not {configuration_hash}).")
+    result: dict[str, Any] = state
+    return result

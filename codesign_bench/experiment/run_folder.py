@@ -6,6 +6,7 @@ import contextlib
 import csv
 import fcntl
 import hashlib
+import io
 import json
 import os
 import platform
@@ -16,11 +17,11 @@ import time
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 import yaml
 
-from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.errors import CodesignError, ConfigError, StorageError
 
 PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium", "numpy", "hydra-core", "pandas", "joblib")
 
@@ -123,15 +124,15 @@ class RunFolder:
     # ---- configuration -----------------------------------------------------------------------------------------------
 
     def open_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
-        """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently."""
+        """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently. A run
+        without a checkpoint has nothing to lose and begins anew."""
         path = self.path / "config.yaml"
-        if path.exists():
+        if path.exists() and any(self.checkpoints.glob("*.ckpt")):
             try:
-                saved = yaml.safe_load(path.read_text())
-                assert isinstance(saved, dict)
-            except (OSError, yaml.YAMLError, AssertionError):
+                saved = _hashed(yaml.safe_load(path.read_text(encoding="utf-8")))
+            except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, KeyError, TypeError):
                 raise RunDiffers(f"{path} cannot be read; move the run folder away and start again.") from None
-            changes = list(_differences(_hashed(saved), _hashed(config)))
+            changes = list(_differences(saved, _hashed(config)))
             if changes:
                 raise RunDiffers(
                     f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."
@@ -202,9 +203,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if isinstance(error, OSError):
+            raise StorageError(f"{path} cannot be written ({error.strerror}); what was there before is kept.") from None
         raise
 
 
@@ -215,8 +218,10 @@ class Progress:
         self.path = path
         if length is None:
             write_atomically(path, ",".join(COLUMNS) + "\r\n")
+        elif not path.is_file() or path.stat().st_size < length:
+            raise StorageError(f"{path} has lost rows that its checkpoint knows of; put the file back or move the run folder away.")
         else:
-            with open(path, "r+b") as file:
+            with self._opened("r+b") as file:
                 file.truncate(length)
                 file.flush()
                 os.fsync(file.fileno())
@@ -226,7 +231,17 @@ class Progress:
         return self.path.stat().st_size
 
     def append(self, row: Mapping[str, Any]) -> None:
-        with open(self.path, "a", newline="") as file:
-            csv.DictWriter(file, COLUMNS).writerow(row)
+        line = io.StringIO(newline="")
+        csv.DictWriter(line, COLUMNS).writerow(row)
+        with self._opened("ab") as file:
+            file.write(line.getvalue().encode())
             file.flush()
             os.fsync(file.fileno())
+
+    @contextlib.contextmanager
+    def _opened(self, mode: str) -> Iterator[IO[bytes]]:
+        try:
+            with open(self.path, mode) as file:
+                yield file
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be written ({error.strerror}).") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
 import traceback
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from codesign_bench.command_line import options_of
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
@@ -67,19 +67,21 @@ def run(config: Mapping[str, Any], command: list[str] | None = None) -> str:
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         if state is not None and state["ledger"]["charged"] >= plan.budget.until:
-            folder.set_status("done", steps=state["ledger"]["charged"], until=plan.budget.until)
+            if folder.status().get("status") != "done":
+                folder.set_status("done", steps=state["ledger"]["charged"], until=plan.budget.until, seconds=state["seconds"])
             print(f"{folder.path} is done: {state['ledger']['charged']} steps", file=sys.stderr)
             return "done"
-        folder.set_status("running", steps=state["ledger"]["charged"] if state else 0, until=plan.budget.until)
-        with _reporting(folder, plan), contextlib.closing(Run(plan, folder, signals, state)) as job:
-            while job.ledger.charged < plan.budget.until:
-                iteration = job.method.iterate()
-                job.note(iteration)
-                if job.evaluation_is_due():
-                    job.record(evaluate(job.method.champion(), plan.settings.evaluation.episodes, job.evaluation_seed()))
-                job.save()
-            job.finish()
-            return "done"
+        with _reporting(folder, plan):
+            folder.set_status("running", steps=state["ledger"]["charged"] if state else 0, until=plan.budget.until)
+            with contextlib.closing(Run(plan, folder, signals, state)) as job:
+                while job.ledger.charged < plan.budget.until:
+                    iteration = job.method.iterate()
+                    job.note(iteration)
+                    if job.evaluation_is_due():
+                        job.record(evaluate(job.method.champion(), plan.settings.evaluation.episodes, job.evaluation_seed()))
+                    job.save()
+                job.finish()
+                return "done"
     return "stopped"
 
 
@@ -97,11 +99,14 @@ class Plan:
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> Plan:
-        parts = {key: config[key] for key in ("env", "method", "budget")}
+        parts = {key: config.get(key) for key in ("env", "method", "budget")}
+        for key, part in parts.items():
+            if not isinstance(part, Mapping):
+                raise ConfigError(f"{key} is {part!r}; allowed are {', '.join(options_of(key))}.")
         settings = build(RunConfig, {key: value for key, value in config.items() if key not in parts}, "the configuration")
         budget = build(Budget, parts["budget"], "budget")
-        task = task_from_config(parts["env"])
-        method = dict(parts["method"])
+        task = task_from_config(parts["env"] or {})
+        method = dict(parts["method"] or {})
         name, plugin = method.pop("name", None), method.pop("plugin", None)
         if not isinstance(name, str) or not isinstance(plugin, str):
             raise ConfigError(f"method.name is {name!r} and method.plugin {plugin!r}; allowed are names.")
@@ -117,6 +122,10 @@ class Plan:
 
 
 def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
+    if settings.workers is not None and settings.workers < 0:
+        raise ConfigError(f"workers is {settings.workers}; allowed are whole numbers from 0 up.")
+    if not settings.study or not settings.results:
+        raise ConfigError(f"study is {settings.study!r} and results {settings.results!r}; allowed are names of folders.")
     if settings.seed < 0:
         raise ConfigError(f"seed is {settings.seed}; allowed are whole numbers from 0 up.")
     for name in ("batch", "population", "agent_batch", "evaluate_every"):
@@ -258,8 +267,7 @@ class Run:
 
     def _save_design(self, name: str, evaluation: Evaluation) -> None:
         task = evaluation.task
-        entry = {**evaluation.design.to_dict(), "return": evaluation.return_mean, "steps": self.ledger.charged}
-        write_atomically(self.folder.designs / f"{name}.json", json.dumps(entry, indent=1))
+        write_atomically(self.folder.designs / f"{name}.json", evaluation.design.to_json())
         write_atomically(self.folder.designs / f"{name}.xml", to_mjcf(evaluation.design, task.space, task.scene))
 
 

@@ -9,11 +9,20 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.kernels import Segments, graph_conv, tanh_mlp
 
 OUTPUT_SCALE = 0.1
 """Initial output weights are scaled by this, and output biases start at zero."""
+
+
+def check_sizes(gnn: tuple[int, ...] | None, mlp: tuple[int, ...], where: str) -> None:
+    """Raises ConfigError unless these can be the sizes of a network's layers."""
+    if gnn is not None and (not gnn or min(gnn) < 1):
+        raise ConfigError(f"{where}.gnn is {list(gnn)}; allowed is a list of whole numbers from 1 up, or null where it may be left out.")
+    if mlp and min(mlp) < 1:
+        raise ConfigError(f"{where}.mlp is {list(mlp)}; allowed is a list of whole numbers from 1 up.")
 
 
 class GNN(nn.Module):

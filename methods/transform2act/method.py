@@ -11,6 +11,7 @@ import torch
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
 from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.networks import check_sizes
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import Rollout
@@ -66,6 +67,12 @@ class Transform2ActConfig:
     jsmlp: JSMLPConfig
     value: ValueConfig
     ppo: PPOConfig
+
+    def __post_init__(self) -> None:
+        TransformSteps(self.skeleton.steps, self.attribute.steps)
+        for where in ("skeleton", "attribute", "execution", "value"):
+            part = getattr(self, where)
+            check_sizes(part.gnn, part.mlp, f"method.{where}")
 
 
 class Transform2Act(Method):

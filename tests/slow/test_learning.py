@@ -14,7 +14,9 @@ from codesign_bench.experiment.runner import run
 
 @pytest.mark.slow
 def test_transform2act_on_locomotion2d(tmp_path: Path) -> None:
-    config = load_config("config", ["env=locomotion2d", "budget=pilot", "budget.until=500000", "seed=0", f"results={tmp_path}", "progress=false"])
+    config = load_config(
+        "config", ["env=locomotion2d", "budget=pilot", "budget.until=500000", "seed=0", f"results={tmp_path}", "progress=false"]
+    )
     assert run(config) == "done"
     progress = pd.read_csv(RunFolder.of(config).progress)
     assert progress["steps"].tolist() == list(range(50_000, 500_001, 50_000))

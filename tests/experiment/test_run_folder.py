@@ -1,0 +1,307 @@
+"""A run on disk: its lock, status, configuration and progress.csv."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.experiment import runner
+from codesign_bench.experiment.equality import outcome
+from codesign_bench.experiment.run_folder import (
+    COLUMNS,
+    Progress,
+    RunDiffers,
+    RunFolder,
+    RunInUse,
+    configuration_hash,
+    write_atomically,
+)
+from tests.experiment.tiny import changed, contents, folder_of, run, status_of, tiny
+from tests.reference.sentences import assert_one_sentence
+
+Toys = Callable[..., dict[str, Any]]
+
+
+# ---- what is there ---------------------------------------------------------------------------------------------------
+
+
+def test_the_folder_is_complete(toy: Toys, tmp_path: Path) -> None:
+    config = toy()
+    run(config)
+    folder = folder_of(config)
+    assert folder == tmp_path / "toy" / "default" / "swimmer" / "toy" / "seed_0"
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    designs = {f"designs/{name}.{kind}" for name in ("final", "best", "at_000000040") for kind in ("json", "xml")}
+    assert names >= {"config.yaml", "manifest.json", "progress.csv", "status.json", *designs}
+    assert {name for name in names if name.startswith("checkpoints/")} == {f"checkpoints/{n:012d}.ckpt" for n in (120, 160)}
+    assert not [name for name in names if name.endswith(".tmp")]
+    assert yaml.safe_load((folder / "config.yaml").read_text()) == config
+
+
+def test_the_manifest(toy: Toys) -> None:
+    config = toy()
+    run(config)
+    manifest = json.loads((folder_of(config) / "manifest.json").read_text())
+    assert manifest["configuration_hash"] == configuration_hash(config)
+    assert manifest["host"] == socket.gethostname()
+    assert manifest["command"] == ["test"]
+    assert manifest["versions"]["mujoco"]
+    assert manifest["versions"]["torch"]
+    assert {"git_commit", "cpu"} <= manifest.keys()
+
+
+def test_the_saved_designs_can_be_read_again(toy: Toys) -> None:
+    """`python -m codesign_bench.render design=RUN/designs/final.json` reads them so."""
+    config = toy()
+    run(config)
+    task = runner.Plan.of(config).task
+    for path in (folder_of(config) / "designs").glob("*.json"):
+        task.space.check(Design.from_json(path.read_text()))
+
+
+# ---- the lock --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_in_use_is_left_alone(toy: Toys) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    with RunFolder.of(config).locked():
+        before = contents(folder_of(config))
+        with pytest.raises(RunInUse) as error:
+            runner.run(config)
+        assert contents(folder_of(config)) == before
+    assert_one_sentence(error.value, f"in use by process {os.getpid()} on {socket.gethostname()}; nothing was done")
+    run(config)
+
+
+def test_the_lock_of_a_process_that_is_gone_does_not_count(toy: Toys) -> None:
+    config = toy()
+    folder_of(config).mkdir(parents=True)
+    (folder_of(config) / ".lock").write_text("process 1 on elsewhere")
+    run(config)
+
+
+def test_the_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with pytest.raises(KeyError), folder.locked():
+        raise KeyError
+    with folder.locked():
+        pass
+
+
+@pytest.mark.parametrize("results", ["/proc/no/such", "{file}"])
+def test_a_results_folder_that_cannot_be_written(toy: Toys, tmp_path: Path, results: str) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ConfigError) as error:
+        runner.run(toy(results=results.format(file=file)))
+    assert_one_sentence(error.value, "cannot be written", "choose another with results=DIR")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_results_folder(toy: Toys, tmp_path: Path) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        runner.run(toy(results=str(folder)))
+
+
+def test_a_folder_that_turns_read_only(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock can be taken, but nothing new can be written: as on a file system that was mounted again."""
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+
+    def closed(*_: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "replace", closed)
+    with pytest.raises(CodesignError) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "Read-only file system")
+
+
+# ---- status ----------------------------------------------------------------------------------------------------------
+
+
+def test_status_of_a_run(toy: Toys) -> None:
+    config = toy()
+    assert status_of(config) == {"status": "missing"}
+    run(changed(config, budget={"until": 80}))
+    status = status_of(config)
+    assert (status["status"], status["steps"], status["until"]) == ("done", 80, 80)
+    run(config)
+    assert (status_of(config)["steps"], status_of(config)["until"]) == (160, 160)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"status": "run', b"\xff\xfe"])
+def test_a_damaged_status_counts_as_missing_and_does_not_stop_a_run(toy: Toys, content: bytes) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 40}))
+    (folder_of(config) / "status.json").write_bytes(content)
+    assert status_of(config) == {"status": "missing"}
+    run(config)
+    assert status_of(config)["status"] == "done"
+
+
+def test_a_run_that_is_done_changes_nothing(toy: Toys, capsys: pytest.CaptureFixture[str]) -> None:
+    config = toy()
+    run(config)
+    before = contents(folder_of(config))
+    capsys.readouterr()
+    assert runner.run(config) == "done"
+    assert capsys.readouterr().err == f"{folder_of(config)} is done: 160 steps\n"
+    after = contents(folder_of(config))
+    assert after.keys() == before.keys()
+    assert [name for name in after if after[name] != before[name]] == []
+
+
+# ---- configuration ---------------------------------------------------------------------------------------------------
+
+
+def test_a_different_configuration_is_refused_and_named(toy: Toys) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    before = contents(folder_of(config))
+    for changes, sentence in (
+        ({"evaluation": {"episodes": 3}}, "evaluation.episodes is 2 on disk and 3 now"),
+        ({"env": {"reward": {"alive": 0.5}}}, "env.reward.alive is 0.0 on disk and 0.5 now"),
+        ({"method": {"flaw": "forgets"}}, "method.flaw is 'none' on disk and 'forgets' now"),
+        ({"budget": {"steps": 200, "until": 200}}, "budget.steps is 160 on disk and 200 now"),
+        ({"sampler": {"groups": 1}}, "sampler.groups is 2 on disk and 1 now"),
+    ):
+        with pytest.raises(RunDiffers) as error:
+            runner.run(changed(config, **changes))
+        assert_one_sentence(error.value, "was configured differently", sentence)
+        assert contents(folder_of(config)) == before
+
+
+def test_what_does_not_change_results_is_not_compared(toy: Toys, tmp_path: Path) -> None:
+    config = toy()
+    other = changed(config, workers=3, progress=True, study="x", results="y", wandb="p", device="cuda", budget={"until": 40})
+    assert configuration_hash(other) == configuration_hash(config)
+    for changes in ({"seed": 1}, {"env": {"max_steps": 11}}, {"evaluation": {"episodes": 1}}, {"budget": {"batch": 20}}):
+        assert configuration_hash(changed(config, **changes)) != configuration_hash(config)
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2]", b"a: [1", b"\xff\xfe\x00", b"a: 1", b"seed: 0\nbudget: 3"])
+def test_an_unreadable_configuration(toy: Toys, content: bytes) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 40}))
+    path = folder_of(config) / "config.yaml"
+    path.write_bytes(content)
+    with pytest.raises(CodesignError) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, str(folder_of(config)))
+    assert path.read_bytes() == content
+
+
+def test_numbers_survive_the_file(toy: Toys) -> None:
+    """A configuration that was written and read is the same one, also with numbers that YAML spells in its own way."""
+    config = tiny(Path(toy()["results"]), "method.ppo.policy_lr=1e-5", "method.ppo.value_lr=3e-17")
+    folder = RunFolder.of(config)
+    with folder.locked():
+        folder.open_configuration(config, [])
+        folder.open_configuration(config, [])
+
+
+# ---- progress.csv ----------------------------------------------------------------------------------------------------
+
+
+def test_the_columns(toy: Toys) -> None:
+    config = toy()
+    run(config)
+    content = (folder_of(config) / "progress.csv").read_bytes()
+    head, *rows = csv.reader(content.decode().splitlines())
+    assert tuple(head) == COLUMNS
+    assert ",".join(head) == (
+        "iteration,steps,return_mean,return_std,best_return,train_return,episode_length,net_displacement,net_to_path,"
+        "bodies,designs,at_bounds,unstable,eval_steps,steps_per_second,seconds"
+    )
+    assert [(row[0], row[1]) for row in rows] == [("1", "40"), ("2", "80"), ("3", "120"), ("4", "160")]
+    assert all(len(row) == len(COLUMNS) for row in rows)
+    assert content.endswith(b"\n")
+
+
+@pytest.mark.parametrize("extra", [b"3,12", b"3,120,1.5\r\n", b"\x00" * 100])
+def test_what_was_written_after_the_last_checkpoint_is_cut(toy: Toys, tmp_path: Path, extra: bytes) -> None:
+    expected = run(toy())
+    config = toy(results=str(tmp_path / "other"))
+    run(changed(config, budget={"until": 80}))
+    with open(folder_of(config) / "progress.csv", "ab") as file:
+        file.write(extra)
+    expected.must_equal(run(config), "a run with half a line in progress.csv")
+
+
+def test_a_row_that_was_written_whole_before_the_checkpoint_is_not_doubled(
+    toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = run(toy())
+    config = toy(results=str(tmp_path / "other"))
+
+    def crash(self: runner.Run) -> None:
+        raise MemoryError("crash")
+
+    with monkeypatch.context() as patched:
+        run(changed(config, budget={"until": 80}))
+        patched.setattr(runner.Run, "save", crash)
+        with pytest.raises(MemoryError):
+            runner.run(config)
+    assert len((folder_of(config) / "progress.csv").read_bytes().splitlines()) == 4
+    assert (status_of(config)["status"], status_of(config)["reason"], status_of(config)["steps"]) == ("failed", "crash", 80)
+    assert "MemoryError: crash" in (folder_of(config) / "error.txt").read_text()
+    expected.must_equal(run(config), "a run that crashed between a row and its checkpoint")
+
+
+@pytest.mark.parametrize("damage", ["missing", "shortened"])
+def test_a_progress_file_that_lost_rows_is_refused_with_a_sentence(toy: Toys, damage: str) -> None:
+    """Rows that are gone cannot be made again without going back; zeros in their place would be worse."""
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    path = folder_of(config) / "progress.csv"
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(CodesignError) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "progress.csv")
+    assert not path.exists() or b"\x00" not in path.read_bytes()
+
+
+def test_progress_appends_and_cuts(tmp_path: Path) -> None:
+    path = tmp_path / "progress.csv"
+    progress = Progress(path)
+    progress.append(dict.fromkeys(COLUMNS, 1.5))
+    length = progress.length
+    progress.append(dict.fromkeys(COLUMNS, 2.5))
+    Progress(path, length).append(dict.fromkeys(COLUMNS, 3.5))
+    assert [row["steps"] for row in csv.DictReader(path.read_text().splitlines())] == ["1.5", "3.5"]
+
+
+def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, b"new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_outcome_of_a_folder_without_checkpoints(toy: Toys) -> None:
+    with pytest.raises(AssertionError, match="has no checkpoint"):
+        outcome(toy())
