@@ -76,6 +76,7 @@ class _TanhMLP(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, segments: Segments, *parameters: Tensor) -> Tensor:
         weights, biases = parameters[0::2], parameters[1::2]
+        joints, sizes = [joint for joint, _, _ in segments], [end - start for _, start, end in segments]
         last = len(weights) - 1
         stored, h = [], x
         for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
@@ -84,8 +85,8 @@ class _TanhMLP(torch.autograd.Function):
             outer = 1.0 if layer == last else 2.0
             inner = outer * (2.0 if after_tanh else 1.0)
             out = h.new_empty((len(h), weight.shape[2]))
-            for joint, start, end in segments:
-                torch.addmm(shift[joint], h[start:end], weight[joint], beta=outer, alpha=inner, out=out[start:end])
+            for joint, rows, target in zip(joints, h.split(sizes), out.split(sizes), strict=True):
+                torch.addmm(shift[joint], rows, weight[joint], beta=outer, alpha=inner, out=target)
             if layer < last:
                 out.sigmoid_()
                 stored.append(out)
@@ -98,6 +99,7 @@ class _TanhMLP(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         x, stored, weights = saved[0], saved[1 : 1 + ctx.hidden], saved[1 + ctx.hidden :]
+        joints, sizes = [joint for joint, _, _ in ctx.segments], [end - start for _, start, end in ctx.segments]
         g, scale = gradients[0].contiguous(), 1.0
         results: list[Tensor | None] = []
         for layer in range(len(weights) - 1, -1, -1):
@@ -106,12 +108,14 @@ class _TanhMLP(torch.autograd.Function):
             d_weight, d_bias = torch.zeros_like(weight), weight.new_zeros((weight.shape[0], weight.shape[2]))
             need_input = after_tanh or ctx.needs_input_grad[0]
             d_h = torch.empty_like(h) if need_input else None
-            for joint, start, end in ctx.segments:
-                rows, share = g[start:end], d_weight[joint]
+            factor = scale * (2.0 if after_tanh else 1.0)
+            for joint, rows, inputs in zip(joints, g.split(sizes), h.split(sizes), strict=True):
+                share = d_weight[joint]
                 torch.sum(rows, 0, out=d_bias[joint])
-                torch.addmm(share, h[start:end].t(), rows, beta=0, alpha=scale * (2.0 if after_tanh else 1.0), out=share)
-                if d_h is not None:
-                    torch.addmm(d_h[start:end], rows, weight[joint].t(), beta=0, alpha=scale, out=d_h[start:end])
+                torch.addmm(share, inputs.t(), rows, beta=0, alpha=factor, out=share)
+            if d_h is not None:
+                for joint, rows, target in zip(joints, g.split(sizes), d_h.split(sizes), strict=True):
+                    torch.addmm(target, rows, weight[joint].t(), beta=0, alpha=scale, out=target)
             d_bias *= scale
             if after_tanh:
                 assert d_h is not None
