@@ -88,6 +88,15 @@ class Design:
     def num_nodes(self) -> int:
         return len(self.parents)
 
+    def derived(self, **arrays: Array) -> Design:
+        """This design with other arrays, for transforms: fresh ones of the right shapes and types, which are not copied."""
+        design = object.__new__(Design)
+        design.__dict__.update(self.__dict__)
+        for array in arrays.values():
+            array.flags.writeable = False
+        design.__dict__.update(arrays)
+        return design
+
     def with_attributes(self, attributes: ArrayLike) -> Design:
         return replace(self, attributes=np.asarray(attributes))
 

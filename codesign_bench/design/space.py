@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ Array = NDArray[Any]
 SHORTEST_BONE = 1e-6
 """Metres. A capsule needs a length, and MuJoCo refuses shorter ones: a shorter bone is stretched to this, a bone of length
 zero along the first axis."""
+MOST_TOPOLOGIES = 4096
 MOST_JOINTS = 1000
 """Joint indices that a design space may have."""
 
@@ -110,6 +111,10 @@ class DesignSpace:
         """The index strings that can occur, in the order of `Topology.joint_index`."""
         return tuple(reachable_strings(self.root_children, self.max_children, self.max_depth))
 
+    @cached_property
+    def _index_positions(self) -> dict[int, int]:
+        return {int(name, self.index_base): i for i, name in enumerate(self.index_names)}
+
     @property
     def max_nodes(self) -> int:
         return len(self.index_names)
@@ -163,7 +168,22 @@ class DesignSpace:
     # ---- skeleton ----------------------------------------------------------------------------------------------------
 
     def topology(self, design: Design) -> Topology:
-        return _topology(self, design.parents.tobytes())
+        """Remembered for every skeleton that was seen: this is asked for at every transform."""
+        key = design.parents.tobytes()
+        found = self._topologies.get(key)
+        if found is None:
+            found = self.topology_of(design.parents.tolist())
+            if len(self._topologies) >= MOST_TOPOLOGIES:
+                self._topologies.clear()
+            self._topologies[key] = found
+        return found
+
+    @cached_property
+    def _topologies(self) -> dict[bytes, Topology]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(self, design: Design) -> None:
         """Raises DesignError, naming the value and what is allowed, unless the design belongs to this space."""
@@ -219,7 +239,7 @@ class DesignSpace:
         children = np.array([len(c) for c in children_of], dtype=np.int64)
         child = np.arange(1, nodes)
         parent = np.asarray(parents[1:], dtype=np.int64)
-        known = _index_positions(self)
+        known = self._index_positions
         integers = index_integers(parents, self.index_base)
         order, stack = [], [0]
         while stack:
@@ -237,13 +257,3 @@ class DesignSpace:
             edges=np.stack([np.concatenate([parent, child]), np.concatenate([child, parent])]).astype(np.int64),
             order=tuple(order),
         )
-
-
-@lru_cache(maxsize=32)
-def _index_positions(space: DesignSpace) -> dict[int, int]:
-    return {int(name, space.index_base): i for i, name in enumerate(space.index_names)}
-
-
-@lru_cache(maxsize=4096)
-def _topology(space: DesignSpace, parents: bytes) -> Topology:
-    return space.topology_of(np.frombuffer(parents, dtype=np.int64).tolist())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +34,7 @@ def skeleton_transform(design: Design, actions: ArrayLike, space: DesignSpace) -
     rows = np.concatenate([keep, add])
     joint_offset = design.joint_offset[rows]
     joint_offset[len(keep) :] = 0
-    return replace(
-        design,
+    return design.derived(
         parents=parents,
         attributes=design.attributes[rows],
         axis=design.axis[rows],
@@ -57,7 +55,7 @@ def attribute_transform(design: Design, actions: ArrayLike, space: DesignSpace) 
     that is not a finite number is none."""
     change = np.asarray(actions, dtype=np.float64)
     moved = design.attributes + np.where(np.isfinite(change) & space.tunable(design), change, 0.0)
-    return design.with_attributes(project(moved))
+    return design.derived(attributes=project(moved))
 
 
 def project(p: NDArray[Any]) -> NDArray[Any]:

@@ -82,11 +82,11 @@ class Episode:
 
     def _clear(self) -> None:
         self.time = 0
+        self.stage = self._stage_now()
         self.unstable = False
         self.total_return = self.net = self.path = 0.0
 
-    @property
-    def stage(self) -> Stage:
+    def _stage_now(self) -> Stage:
         if self.time < self.steps.skeleton:
             return Stage.SKELETON
         return Stage.ATTRIBUTE if self.time < self.steps.skeleton + self.steps.attribute else Stage.EXECUTION
@@ -116,6 +116,7 @@ class Episode:
         else:
             self._set_design(attribute_transform(self.design, actions[:, ATTRIBUTES], self.task.space))
         self.time += 1
+        self.stage = self._stage_now()
         self._enter_execution_if_due()
         return Outcome(0.0, False, False)
 
@@ -175,6 +176,7 @@ class Episode:
         self._set_design(start if design == start else design)
         self.time, self.total_return = state["time"], state["total_return"]
         self.net, self.path = state["net"], state["path"]
+        self.stage = self._stage_now()
         if self.body is not None:
             self._bodies.discard(self.body)
             self.body = None

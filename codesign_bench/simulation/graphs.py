@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
-from codesign_bench.design.space import DesignSpace
+from codesign_bench.design.space import DesignSpace, Topology
 from codesign_bench.simulation.episode import EpisodeRecord
 
 Array = NDArray[Any]
@@ -43,7 +43,10 @@ class DesignTable:
 
     @staticmethod
     def from_designs(designs: Sequence[Design], space: DesignSpace) -> DesignTable:
-        topologies = [space.topology(design) for design in designs]
+        return DesignTable.of(designs, [space.topology(design) for design in designs])
+
+    @staticmethod
+    def of(designs: Sequence[Design], topologies: Sequence[Topology]) -> DesignTable:
         return DesignTable(
             offsets=np.concatenate([[0], np.cumsum([design.num_nodes for design in designs])]).astype(np.int64),
             parents=np.concatenate([design.parents for design in designs]),

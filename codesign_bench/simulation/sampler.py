@@ -150,7 +150,8 @@ class Sampler:
         return graphs
 
     def _gather(self) -> GraphBatch:
-        table = DesignTable.from_designs([self._episodes[slot].design for slot in self._active], self.task.space)
+        active = [self._episodes[slot] for slot in self._active]
+        table = DesignTable.of([episode.design for episode in active], [episode.topology for episode in active])
         features = np.zeros((len(table.depth), self.task.feature_size), dtype=np.float32)
         features[:, : self._one_hot.shape[1]] = self._one_hot[table.depth]
         features[:, self._state_columns.stop :] = table.attributes
