@@ -17,7 +17,6 @@ RUN := $(BIN)/python
 STAMP := $(VENV)/.installed
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
-export MUJOCO_GL ?= egl
 
 .PHONY: help setup bench test test-full lint perf pictures clean
 

@@ -24,17 +24,15 @@ def _register() -> None:
 
 def _choose_graphics() -> None:
     """MuJoCo reads MUJOCO_GL when it is first imported, and fails there if that names something this machine lacks.
-    Headless by default: EGL unless the user chose something that can work."""
+    Headless by default: EGL, else OSMesa, else nothing (training needs neither), unless the user chose what can work."""
     choice = os.environ.get("MUJOCO_GL", "").lower().strip()
-    works = {
-        "egl": True,
-        "osmesa": ctypes.util.find_library("OSMesa") is not None if choice == "osmesa" else False,
-        "glfw": bool(os.environ.get("DISPLAY")),
-        "glx": bool(os.environ.get("DISPLAY")),
-        **dict.fromkeys(("disable", "disabled", "off", "false", "0"), True),
-    }
-    if sys.platform == "linux" and not works.get(choice, False):
-        os.environ["MUJOCO_GL"] = "egl"
+    off = choice in ("disable", "disabled", "off", "false", "0")
+    on_screen = choice in ("glfw", "glx") and bool(os.environ.get("DISPLAY"))
+    if sys.platform != "linux" or off or on_screen:
+        return
+    candidates = ["osmesa", "egl"] if choice == "osmesa" else ["egl", "osmesa"]
+    libraries = {"egl": "EGL", "osmesa": "OSMesa"}
+    os.environ["MUJOCO_GL"] = next((name for name in candidates if ctypes.util.find_library(libraries[name])), "disable")
 
 
 _choose_graphics()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import RenderError
-from codesign_bench.simulation.body import be_quiet
+from codesign_bench.quiet import be_quiet
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]

@@ -15,6 +15,7 @@ from codesign_bench.design.graph import Design, FixedGeom
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
+from codesign_bench.quiet import be_quiet
 from codesign_bench.simulation.refit import Refit, body_of_node
 from codesign_bench.tasks.base import VELOCITY_LIMIT, StateSources, Task
 
@@ -187,16 +188,17 @@ class BodyPool:
 
 
 _compiled: OrderedDict[tuple[_Skeleton, DesignSpace, Scene], mujoco.MjModel] = OrderedDict()
-_MOST_COMPILED = 256
+_MOST_COMPILED = 64
 
 
 def _model_of_skeleton(design: Design, task: Task) -> mujoco.MjModel:
-    """A model to refit: a copy of one that was compiled for the same skeleton, or else a new one. Copying costs a third."""
+    """A model to refit: a copy of one that was compiled for the same skeleton, or else a new one. Copying costs a third. The
+    original may be in use; a refitted copy of it holds none of its attributes."""
     key = (_skeleton(design), task.space, task.scene)
     model = _compiled.get(key)
     if model is None:
         model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
-        _compiled[key] = copy.copy(model)
+        _compiled[key] = model
         if len(_compiled) > _MOST_COMPILED:
             _compiled.popitem(last=False)
         return model
@@ -207,14 +209,3 @@ def _model_of_skeleton(design: Design, task: Task) -> mujoco.MjModel:
 def _skeleton(design: Design) -> _Skeleton:
     constants = design.axis.tobytes(), design.range.tobytes(), design.friction.tobytes()
     return design.parents.tobytes(), *constants, design.root_bone, design.root_geoms
-
-
-def be_quiet() -> None:
-    """MuJoCo would write every warning of a diverging design to the terminal and to a file in the current folder; it is
-    read from `data.warning` instead and counted."""
-    if mujoco.get_mju_user_warning() is None:
-        mujoco.set_mju_user_warning(_ignore)
-
-
-def _ignore(message: str) -> None:
-    return None

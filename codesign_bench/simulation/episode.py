@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -137,7 +138,7 @@ class Episode:
             self.body = None
             try:
                 self.body = self._bodies.build(self.design)
-            except ValueError:  # MuJoCo refuses the model: the first execution step ends the episode as unstable
+            except (ValueError, mujoco.FatalError):  # MuJoCo refuses the model: the first step ends the episode as unstable
                 return
         self.body.reset(self._rng)
 

@@ -1,0 +1,15 @@
+"""MuJoCo would write every warning of a diverging design to the terminal and to a file in the current folder; warnings are
+read from `data.warning` instead and counted."""
+
+from __future__ import annotations
+
+import mujoco
+
+
+def be_quiet() -> None:
+    if mujoco.get_mju_user_warning() is None:
+        mujoco.set_mju_user_warning(_ignore)
+
+
+def _ignore(message: str) -> None:
+    return None
