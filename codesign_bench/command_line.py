@@ -29,7 +29,11 @@ def load_config(name: str, overrides: list[str]) -> dict[str, Any]:
             raise
         raise ConfigError(explain(error)) from None
     assert isinstance(config, dict)
-    return {str(key): value for key, value in config.items()}
+    values = {str(key): value for key, value in config.items()}
+    for key, value in values.items():
+        if value == "???":
+            raise ConfigError(f"{key} is missing; say {key}=...")
+    return values
 
 
 def explain(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""python -m codesign_bench.contact_sheet out=FILE.png: random agents in all four environments (the paper's figure 9)."""
+"""python -m codesign_bench.contact_sheet out=FILE.png: random agents in all four environments (the paper's figure of its environments)."""
 
 from __future__ import annotations
 

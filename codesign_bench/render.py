@@ -66,7 +66,7 @@ def motion(design: Design, task: Task, rng: np.random.Generator, seconds: float)
     body.reset(rng)
     phase, rate = rng.uniform(0, 2 * np.pi, design.num_nodes), rng.uniform(3, 8, design.num_nodes)
     frames = 0
-    for step in range(round(seconds / task.dt)):
+    for step in range(max(1, round(seconds / task.dt))):
         now = step * task.dt
         if now * FRAMES_PER_SECOND >= frames - 1e-6:
             frames += 1
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
     config = load_config("render", arguments)
     settings = build(RenderConfig, {key: value for key, value in config.items() if key != "env"}, "the configuration")
     rng = np.random.default_rng(settings.seed)
-    design, task = choose_design(task_from_config(config["env"]), settings.design, rng)
+    design, task = choose_design(task_from_config(config.get("env") or {}), settings.design, rng)
     out = open_for_writing(settings.out)
     picture = Picture(design, task, width=settings.width, height=settings.height)
     if out.suffix == ".png":

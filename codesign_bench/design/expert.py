@@ -57,6 +57,9 @@ def expert_design(name: str, space: DesignSpace, scene: Scene) -> tuple[Design, 
     """
     import mujoco
 
+    from codesign_bench.quiet import be_quiet
+
+    be_quiet()
     path = expert_path(name)
     try:
         model = mujoco.MjModel.from_xml_path(str(path))
@@ -97,8 +100,7 @@ class _Reader:
             bones.append(self._bone(nodes[i], anchors[i], children))
         root_geoms = tuple(
             FixedGeom(_triple(g.start - anchors[0]), _triple(g.end - anchors[0]), g.radius, g.friction)
-            for g in self._geoms(1)
-            if bones[0] is None or g.radius != bones[0].radius or not _same_capsule(g, bones[0])
+            for g in ([] if bones[0] is not None else self._geoms(1))
         )
         ends = [anchors[0] if bone is None else bone.end for bone in bones]
         values = np.zeros((len(nodes), NUM_ATTRIBUTES))
@@ -157,6 +159,14 @@ class _Reader:
         ):
             if abs(mine - theirs) > 1e-9:
                 raise self.error(f"has {what} {mine:g} on '{model.joint(joint).name}'; allowed is this task's, {theirs:g}")
+        extras = {
+            "stiffness": model.jnt_stiffness[joint],
+            "friction loss": model.dof_frictionloss[dof],
+            "a reference angle": model.qpos0[model.jnt_qposadr[joint]],
+        }
+        for what, value in extras.items():
+            if np.any(value != 0):
+                raise self.error(f"has {what} on '{model.joint(joint).name}'; allowed are hinges without")
         if joint not in self.gear:
             raise self.error(f"has a hinge without a motor, '{model.joint(joint).name}'; allowed is one motor per hinge")
         return joint
@@ -226,7 +236,7 @@ def _turned(geom: _Bone, joint: Array, children: list[Array]) -> _Bone | None:
     away = np.linalg.norm(geom.start + along * direction - joint)
     if away > TOLERANCE or not -TOLERANCE <= along <= length + TOLERANCE:
         return None
-    target = np.mean(children, axis=0) if children else 2 * (geom.start + geom.end) / 2 - joint
+    target = np.mean(children, axis=0) if children else geom.start + geom.end - joint
     flip = np.linalg.norm(geom.start - target) < np.linalg.norm(geom.end - target)
     return _Bone(geom.end, geom.start, geom.radius, geom.friction) if flip else geom
 
@@ -234,9 +244,3 @@ def _turned(geom: _Bone, joint: Array, children: list[Array]) -> _Bone | None:
 def _triple(vector: Array) -> tuple[float, float, float]:
     x, y, z = (vector.round(12) + 0.0).tolist()
     return x, y, z
-
-
-def _same_capsule(a: _Bone, b: _Bone) -> bool:
-    return bool(np.allclose(a.start, b.start) and np.allclose(a.end, b.end)) or bool(
-        np.allclose(a.start, b.end) and np.allclose(a.end, b.start)
-    )

@@ -90,11 +90,12 @@ class DesignSpace:
         for name, value in (("root_children", self.root_children), ("max_children", self.max_children), ("max_depth", self.max_depth)):
             if value < 1:
                 raise DesignError(f"{name} is {value}; allowed are whole numbers from 1 up.")
-        joints = 1 + self.root_children * sum(self.max_children**d for d in range(min(self.max_depth, 20)))
-        if joints > MOST_JOINTS:
-            raise DesignError(
-                f"max_depth is {self.max_depth} and max_children {self.max_children}; allowed are {MOST_JOINTS} joints in all."
-            )
+        joints, level = 1, self.root_children
+        for _ in range(self.max_depth):
+            joints, level = joints + level, level * self.max_children
+            if joints > MOST_JOINTS:
+                text = f"max_depth is {self.max_depth} and max_children {self.max_children}"
+                raise DesignError(f"{text}; allowed are {MOST_JOINTS} joints in all.")
         if self.index_base > 10:
             raise DesignError(
                 f"A joint may have {self.index_base - 1} children; allowed are at most 9 (index strings have one digit each)."
@@ -214,11 +215,18 @@ class DesignSpace:
                 raise DesignError(
                     f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower below an upper limit, in degrees."
                 )
-        if np.any(design.friction < 0):
-            raise DesignError("The design's friction holds a negative value; allowed are values from 0 up.")
+        if np.any(design.friction < 0) or np.any(design.friction > 1000):
+            raise DesignError("The design's friction holds a value outside 0 to 1000; allowed are values inside.")
+        if np.any(np.abs(design.joint_offset) > 100) or np.any(np.abs(design.range) > 3600):
+            raise DesignError("The design has a joint offset beyond 100 m or a range beyond 3600 degrees; allowed is less.")
         for i, geom in enumerate(design.root_geoms):
             length = float(np.linalg.norm(np.subtract(geom.end, geom.start)))
-            if not (length == 0 or SHORTEST_BONE <= length <= 100) or not 0 < geom.radius <= 100 or min(geom.friction) < 0:
+            if (
+                not (length == 0 or SHORTEST_BONE <= length <= 100)
+                or not 0 < geom.radius <= 100
+                or min(geom.friction) < 0
+                or np.max(np.abs(geom.start)) > 100
+            ):
                 raise DesignError(
                     f"Root geom {i} has length {length}, radius {geom.radius} and friction {list(geom.friction)}; allowed are a length"
                     f" of 0 or {SHORTEST_BONE} to 100, a radius above 0 up to 100, and friction from 0 up."

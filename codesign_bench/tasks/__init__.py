@@ -1,4 +1,5 @@
-"""The tasks, by name. A third party's package adds one through the entry-point group `codesign_bench.tasks`."""
+"""The tasks, by name. A class that a third party's package adds through the entry-point group `codesign_bench.tasks` is
+found by the name in a configuration."""
 
 from __future__ import annotations
 

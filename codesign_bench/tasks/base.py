@@ -124,6 +124,8 @@ class Task(ABC):
         end = config.end
         if end.min_height is not None and end.max_height is not None and end.min_height >= end.max_height:
             raise ConfigError(f"env.end.min_height is {end.min_height}; allowed are numbers below max_height, {end.max_height}.")
+        if end.max_angle is not None and end.max_angle <= 0:
+            raise ConfigError(f"env.end.max_angle is {end.max_angle}; allowed are degrees above 0, or null for no limit.")
         if not 0 < config.discount <= 1:
             raise ConfigError(f"env.discount is {config.discount}; allowed are numbers above 0, up to 1.")
         self.config = config

@@ -170,7 +170,7 @@ HUGE = "1" + "0" * 400
         (["env.scene.frame_skip=0", "out=a.png"], ["frame_skip 0"]),
         (["env.max_steps=0", "out=a.png"], ["max_steps is 0"]),
         (["env=gap", "env.scene.ground.gap_width=5", "out=a.png"], ["gap_width is 5"]),
-        ([], ["out", ".png or .mp4"]),
+        ([], ["out is missing"]),
         (["out=null"], ["out is None"]),
         (["out=3"], ["out is 3"]),
         (["out=a.jpg"], ["out is 'a.jpg'", ".png or .mp4"]),

@@ -167,7 +167,7 @@ def test_a_tree_outside_the_limits(name: str, parents: list[int], fragments: lis
         (first_node(attributes=[0, 1.5, 0, 0, 0]), ["node 1", "1.5"]),
         (first_node(axis=[0, 0, 0]), ["axis of node 1", "zero"]),
         (first_node(range=[30, -30]), ["range of node 1", "30.0, -30.0"]),
-        (first_node(friction=[-1, 0, 0]), ["friction", "negative"]),
+        (first_node(friction=[-1, 0, 0]), ["friction", "outside 0 to 1000"]),
         (lambda v: v["nodes"][0].update(attributes=[0, 0, 0.5, 0, 0]), ["root", "motor"]),
         (lambda v: [v["nodes"][0].update(attributes=FIVE), v.update(root_bone=False)], ["root", "bone"]),
     ],

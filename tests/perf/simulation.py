@@ -15,6 +15,7 @@ import numpy as np
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.transform import ADD_JOINT, attribute_transform, skeleton_transform
+from codesign_bench.simulation import body as body_module
 from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.simulation.episode import NO_TRANSFORM, Stage
 from codesign_bench.simulation.graphs import Rollout
@@ -66,6 +67,7 @@ def _building(designs: list[Design], task: Task) -> tuple[float, float]:
 
     def new() -> None:
         for design in designs:
+            body_module._compiled.clear()
             Body(design, task)
 
     def reused() -> None:
@@ -162,6 +164,7 @@ def measure_sampler(table: Table, steps: int = 120) -> None:
         rollout = Sampler(task, SLOTS, seed).collect(random_policy, steps)
 
         def ours(task: Task = task, seed: np.random.SeedSequence = seed) -> None:
+            body_module._compiled.clear()
             Sampler(task, SLOTS, seed).collect(random_policy, steps)
 
         mine, theirs = interleaved(ours, replay(rollout, task, seed), repeats=3)
