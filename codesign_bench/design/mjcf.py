@@ -66,6 +66,12 @@ def to_mjcf(design: Design, space: DesignSpace, scene: Scene, *, rendering: bool
 
 
 def _text(numbers: Iterable[float]) -> str:
+    return _joined(tuple(numbers))
+
+
+@lru_cache(maxsize=4096)
+def _joined(numbers: tuple[float, ...]) -> str:
+    """Axes, ranges and frictions are the same few vectors over and over."""
     return " ".join(map(repr, numbers))
 
 
