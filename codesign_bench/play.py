@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from codesign_bench.analysis.rendering import LARGEST, Picture, open_for_writing, save_png, save_video
+from codesign_bench.analysis.rendering import Picture, open_for_writing, save_png, save_video
 from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import ADD_JOINT, kept_nodes
-from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.seeds import Streams
-from codesign_bench.render import FRAMES_PER_SECOND
+from codesign_bench.render import FRAMES_PER_SECOND, check_output
 from codesign_bench.simulation.episode import SKELETON, Stage
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.structured import build
@@ -40,12 +39,7 @@ class PlayConfig:
     height: int
 
     def __post_init__(self) -> None:
-        if Path(self.out).suffix not in (".png", ".mp4"):
-            raise ConfigError(f"out is '{self.out}'; allowed are names that end in .png or .mp4.")
-        if self.seed < 0 or self.seconds <= 0:
-            raise ConfigError(f"seed is {self.seed} and seconds {self.seconds}; allowed are a seed from 0 up and seconds above 0.")
-        if not (16 <= self.width <= LARGEST[0] and 16 <= self.height <= LARGEST[1]):
-            raise ConfigError(f"The size is {self.width} x {self.height}; allowed is 16 x 16 to {LARGEST[0]} x {LARGEST[1]}.")
+        check_output(self.out, self.seed, self.seconds, self.width, self.height)
 
 
 @dataclass(frozen=True)

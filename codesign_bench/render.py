@@ -88,15 +88,20 @@ class RenderConfig:
     height: int
 
     def __post_init__(self) -> None:
-        if Path(self.out).suffix not in (".png", ".mp4"):
-            raise ConfigError(f"out is '{self.out}'; allowed are names that end in .png or .mp4.")
-        if self.seed < 0:
-            raise ConfigError(f"seed is {self.seed}; allowed are whole numbers from 0 up.")
-        if self.seconds <= 0:
-            raise ConfigError(f"seconds is {self.seconds}; allowed are numbers above 0.")
-        for name, value, most in (("width", self.width, LARGEST[0]), ("height", self.height, LARGEST[1])):
-            if not 16 <= value <= most:
-                raise ConfigError(f"{name} is {value}; allowed are whole numbers from 16 to {most}.")
+        check_output(self.out, self.seed, self.seconds, self.width, self.height)
+
+
+def check_output(out: str, seed: int, seconds: float, width: int, height: int) -> None:
+    """Raises ConfigError unless a picture or video of this kind can be made."""
+    if Path(out).suffix not in (".png", ".mp4"):
+        raise ConfigError(f"out is '{out}'; allowed are names that end in .png or .mp4.")
+    if seed < 0:
+        raise ConfigError(f"seed is {seed}; allowed are whole numbers from 0 up.")
+    if seconds <= 0:
+        raise ConfigError(f"seconds is {seconds}; allowed are numbers above 0.")
+    for name, value, most in (("width", width, LARGEST[0]), ("height", height, LARGEST[1])):
+        if not 16 <= value <= most:
+            raise ConfigError(f"{name} is {value}; allowed are whole numbers from 16 to {most}.")
 
 
 def main(arguments: list[str]) -> int:

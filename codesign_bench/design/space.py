@@ -116,6 +116,11 @@ class DesignSpace:
     def _index_positions(self) -> dict[int, int]:
         return {int(name, self.index_base): i for i, name in enumerate(self.index_names)}
 
+    @cached_property
+    def joint_depths(self) -> Array:
+        """[joints]: the depth at which each joint index lies."""
+        return np.array([0] + [len(name) for name in self.index_names[1:]])
+
     @property
     def max_nodes(self) -> int:
         return len(self.index_names)

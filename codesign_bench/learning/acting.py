@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from codesign_bench.design.space import DesignSpace
-from codesign_bench.learning.batch import depth_of_joint
 from codesign_bench.learning.forest import Forest, plant
 from codesign_bench.learning.networks import JointMLP, NodeNetwork
 from codesign_bench.simulation.graphs import GraphBatch
@@ -47,7 +46,6 @@ class ForestCache:
 
     def __init__(self, space: DesignSpace, most: int = 128) -> None:
         self.space, self._most = space, most
-        self._depth_of_joint = depth_of_joint(space)
         self._known: OrderedDict[bytes, tuple[ActingForest, Array]] = OrderedDict()
         self._last: tuple[GraphBatch | None, bytes, tuple[ActingForest, Array] | None] = (None, b"", None)
 
@@ -77,7 +75,7 @@ class ForestCache:
 
     def _plant(self, graphs: GraphBatch, rows: Array, parent: Array, which: Array) -> tuple[ActingForest, Array]:
         joint = graphs.joint_index[rows]
-        forest, order = plant(joint, parent, graphs.sibling[rows], which, self._depth_of_joint)
+        forest, order = plant(joint, parent, graphs.sibling[rows], which, self.space.joint_depths)
         joints, graph = int(joint.max()) + 1, which[order]
         place = joint[order] * forest.num_graphs + graph
         table = np.zeros(joints * forest.num_graphs, dtype=np.int64)

@@ -20,11 +20,6 @@ Array = NDArray[Any]
 NUM_STAGES = 3
 
 
-def depth_of_joint(space: DesignSpace) -> Array:
-    """[joints]: the depth at which each joint index lies."""
-    return np.array([0] + [len(name) for name in space.index_names[1:]])
-
-
 @dataclass(frozen=True)
 class Steps:
     """States of many steps: per step its stage and its rows, per node everything that networks need.
@@ -61,7 +56,7 @@ class Steps:
         begin = np.cumsum(self.count[steps]) - self.count[steps]
         parent = self.parent[rows]
         local = np.where(parent < 0, -1, parent - self.first[steps][which] + begin[which])
-        forest, order = plant(self.joint_index[rows], local, self.sibling[rows], which, depth_of_joint(self.space))
+        forest, order = plant(self.joint_index[rows], local, self.sibling[rows], which, self.space.joint_depths)
         return forest, rows[order]
 
 

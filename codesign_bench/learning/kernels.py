@@ -37,7 +37,7 @@ class _GraphConv(torch.autograd.Function):
         out.addmm_(own, own_weight.t())
         out.relu_()
         ctx.save_for_backward(x, summed, out, neighbour_weight, own_weight)
-        ctx.forest, ctx.rows = forest, rows
+        ctx.forest = forest
         return out
 
     @staticmethod

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from codesign_bench.errors import CodesignError, ConfigError
-from codesign_bench.learning.batch import Steps, steps_of_rollout
+from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gae import advantages
 from codesign_bench.simulation.graphs import Rollout
@@ -275,6 +275,3 @@ def _advantages_and_targets(rollout: Rollout, value: Array, bootstrap: Array, co
     ended = rollout.terminated | rollout.truncated
     advantage = advantages(rollout.reward, value, following, ended, config.gamma, config.gae_lambda)
     return advantage, advantage + value
-
-
-__all__ = ["PPO", "Actor", "Critic", "LearningError", "Losses", "PPOConfig", "minibatches", "steps_of_rollout"]

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from codesign_bench.design.graph import Design
-from codesign_bench.learning.batch import depth_of_joint
 from codesign_bench.learning.forest import Forest, plant
 from codesign_bench.tasks import TASKS
 from tests.learning.material import designs_of, full_design, steps_with, task_of
@@ -82,7 +81,7 @@ def test_nodes_may_come_in_any_order() -> None:
     task = task_of("locomotion2d")
     names = list(task.space.index_names)
     joints = np.array([names.index("11"), names.index("1"), 0])
-    forest, order = plant(joints, np.array([1, 2, -1]), np.zeros(3, dtype=int), np.zeros(3, dtype=int), depth_of_joint(task.space))
+    forest, order = plant(joints, np.array([1, 2, -1]), np.zeros(3, dtype=int), np.zeros(3, dtype=int), task.space.joint_depths)
     assert order.tolist() == [2, 1, 0]
     assert forest.neighbours.tolist() == [1, 0, 2, 1]
     assert forest.offsets.tolist() == [0, 1, 3, 4]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.learning.batch import Steps, depth_of_joint, steps_of_rollout
+from codesign_bench.learning.batch import Steps, steps_of_rollout
 from codesign_bench.learning.forest import plant
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.tasks.base import Task
@@ -170,7 +170,7 @@ def test_other_graphs_and_the_order_of_nodes_change_nothing(variant: str) -> Non
             parent = steps.parent[first : first + count][order] - first
             parent = np.where(parent < 0, -1, position[np.maximum(parent, 0)])
             joint, sibling = steps.joint_index[first : first + count][order], steps.sibling[first : first + count][order]
-            forest, planted = plant(joint, parent, sibling, np.zeros(count, dtype=np.int64), depth_of_joint(task.space))
+            forest, planted = plant(joint, parent, sibling, np.zeros(count, dtype=np.int64), task.space.joint_depths)
             shuffled = x[first : first + count][torch.from_numpy(order)]
             output = torch.empty(count, together.shape[1], dtype=torch.float64)
             output[torch.from_numpy(planted)] = sub(shuffled[torch.from_numpy(planted)], forest)

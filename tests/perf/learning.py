@@ -94,7 +94,7 @@ def needed_operations(steps: Steps, config: Transform2ActConfig, features: int) 
     """Floating-point operations of the products that one pass needs: forward, gradient of the weights, gradient of the
     inputs (but not of the features). All steps are execution steps; the value is needed at the root only."""
     gnn, mlp, value_gnn, value_mlp = config.execution.gnn or (), config.execution.mlp, config.value.gnn, config.value.mlp
-    depth = np.array([0] + [len(name) for name in steps.space.index_names[1:]])[steps.joint_index]
+    depth = steps.space.joint_depths[steps.joint_index]
     nodes = len(depth)
     total = 2.0 * nodes * features * gnn[0]
     for a, b in zip((gnn[0], *gnn[:-1]), gnn, strict=True):
