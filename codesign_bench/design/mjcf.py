@@ -1,7 +1,7 @@
 """Design + scene -> MJCF text. The only file that knows MJCF.
 
-Bodies and hinges are named by their joint index ("0" is the root), and motors follow the node order of the design, so a
-control vector is the design's nodes without the root.
+Bodies and hinges are named by their joint index ("0" is the root). Bodies, hinges and motors come depth first, whatever the
+order of the design's nodes, so designs with the same skeleton give the same model but for their attributes.
 """
 
 from __future__ import annotations
@@ -22,46 +22,45 @@ JOINT_COLOUR = "0.98 0.85 0.25 1"
 
 def to_mjcf(design: Design, space: DesignSpace, scene: Scene, *, rendering: bool = False) -> str:
     """The MJCF text of a design in a scene. `rendering` adds materials, lights and visible joints, and changes no physics."""
+    return _mjcf(design, space.physical(design.attributes).tolist(), space, scene, rendering)
+
+
+def skeleton_mjcf(design: Design, space: DesignSpace, scene: Scene) -> str:
+    """The same with one set of attributes for all nodes, for a model whose attributes are going to be replaced."""
+    return _mjcf(design, [space.typical] * design.num_nodes, space, scene, rendering=False)
+
+
+def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene: Scene, rendering: bool) -> str:
     topology = space.topology(design)
-    physical = space.physical(design.attributes).tolist()
     bone_ends = _bone_ends(design, physical, space.plane)
-    children: list[list[int]] = [[] for _ in range(design.num_nodes)]
-    for node, parent in enumerate(design.parents.tolist()):
-        if parent >= 0:
-            children[parent].append(node)
-    offsets = design.joint_offset.tolist()
+    parents, offsets = design.parents.tolist(), design.joint_offset.tolist()
     axes, ranges, frictions = design.axis.tolist(), design.range.tolist(), design.friction.tolist()
-    depths = topology.depth.tolist()
+    order, depths = topology.order.tolist(), topology.depth.tolist()
 
     def bone(node: int) -> str:
         values = physical[node]
         look = f' rgba="{BONE_COLOURS[min(depths[node], 4)]}"' if rendering else ""
         text = _capsule(_bone_start(values, space.plane), bone_ends[node], values[RADIUS], frictions[node], look)
         if rendering and node > 0:
-            size = 1.18 * max(values[RADIUS], physical[design.parents[node]][RADIUS])
+            size = 1.18 * max(values[RADIUS], physical[parents[node]][RADIUS])
             text += f'<geom type="sphere" size="{size!r}" rgba="{JOINT_COLOUR}" contype="0" conaffinity="0" mass="0" group="1"/>'
         return text
 
-    def limb(node: int) -> str:
-        start = bone_ends[design.parents[node]]
-        position = _text(a + b for a, b in zip(start, offsets[node], strict=True))
+    bodies, motors = [], []
+    for node, following in zip(order[1:], [*order[2:], 0], strict=True):
+        (x, y, z), (dx, dy, dz) = bone_ends[parents[node]], offsets[node]
         name = topology.names[node]
-        hinge = f'<joint name="{name}" axis="{_text(axes[node])}" range="{_text(ranges[node])}" limited="true"/>'
-        inner = "".join(limb(child) for child in children[node])
-        return f'<body name="{name}" pos="{position}">{hinge}{bone(node)}{inner}</body>'
-
-    root = _LIGHT if rendering else ""
-    root += "".join(_fixed(geom, rendering) for geom in design.root_geoms)
-    root += bone(0) if design.root_bone else ""
-    root += "".join(limb(child) for child in children[0])
-    motors = "".join(
-        f'<motor joint="{topology.names[node]}" gear="{physical[node][GEAR]!r}" ctrllimited="true" ctrlrange="-1 1"/>'
-        for node in range(1, design.num_nodes)
-    )
+        bodies.append(
+            f'<body name="{name}" pos="{x + dx!r} {y + dy!r} {z + dz!r}">'
+            f'<joint name="{name}" axis="{_text(axes[node])}" range="{_text(ranges[node])}"/>{bone(node)}'
+        )
+        bodies.append("</body>" * (depths[node] - depths[following] + 1))
+        motors.append(f'<motor joint="{name}" gear="{physical[node][GEAR]!r}"/>')
+    rigid = "".join(_fixed(geom, rendering) for geom in design.root_geoms)
     return (
         f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{_ground(scene.ground, rendering)}"
-        f'<body name="0" pos="0 0 {scene.root_height!r}">{_root_joints(scene, space.plane)}{root}</body></worldbody>'
-        f"<actuator>{motors}</actuator></mujoco>"
+        f'<body name="0" pos="0 0 {scene.root_height!r}">{_root_joints(scene, space.plane)}{_LIGHT if rendering else ""}{rigid}'
+        f"{bone(0) if design.root_bone else ''}{''.join(bodies)}</worldbody><actuator>{''.join(motors)}</actuator></mujoco>"
     )
 
 
@@ -105,18 +104,21 @@ def _fixed(geom: FixedGeom, rendering: bool) -> str:
     return _capsule(geom.start, geom.end, geom.radius, geom.friction, look)
 
 
+@lru_cache(maxsize=32)
 def _settings(scene: Scene) -> str:
     contact = "" if scene.contacts else ' contact="disable"'
     return (
         '<compiler angle="degree"/>'
         f'<option integrator="RK4" timestep="{scene.timestep!r}" density="{scene.medium_density!r}" viscosity="{scene.medium_viscosity!r}">'
         f'<flag autoreset="disable"{contact}/></option>'
-        f'<default><joint armature="{scene.joint_armature!r}" damping="{scene.joint_damping!r}"/>'
+        f'<default><joint armature="{scene.joint_armature!r}" damping="{scene.joint_damping!r}" limited="true"/>'
         f'<geom condim="{scene.geom_condim}" contype="1" conaffinity="{scene.geom_conaffinity}" density="{scene.geom_density!r}" '
-        f'margin="{scene.geom_margin!r}" solimp="{_text(scene.geom_solimp)}" solref="{_text(scene.geom_solref)}"/></default>'
+        f'margin="{scene.geom_margin!r}" solimp="{_text(scene.geom_solimp)}" solref="{_text(scene.geom_solref)}"/>'
+        '<motor ctrllimited="true" ctrlrange="-1 1"/></default>'
     )
 
 
+@lru_cache(maxsize=32)
 def _root_joints(scene: Scene, plane: str) -> str:
     common = f'armature="{scene.root_armature!r}" damping="{scene.root_damping!r}" limited="false"'
     if scene.root == "free":

@@ -43,7 +43,8 @@ class Topology:
     can_add      [nodes]  where AddJoint is legal
     can_delete   [nodes]  where DelJoint is legal
     edges        [2, 2 (nodes - 1)]  both ways between parent and child
-    order        [nodes]  depth first, children in order: the order of the bodies in the simulator
+    order        [nodes]  the nodes depth first, children in order: the order of bodies and motors in the simulator
+    place        [nodes]  where in that order each node comes
     """
 
     depth: Array
@@ -54,7 +55,8 @@ class Topology:
     can_add: Array
     can_delete: Array
     edges: Array
-    order: tuple[int, ...]
+    order: Array
+    place: Array
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,12 @@ class DesignSpace:
             bone[..., 0] += (length == 0) * SHORTEST_BONE
             length = np.where(length == 0, SHORTEST_BONE, length)
             bone *= np.where(short, SHORTEST_BONE / length, 1.0)[..., None]
+        return values
+
+    @cached_property
+    def typical(self) -> list[float]:
+        """The physical attributes of p = 0.5, where no bone vanishes."""
+        values: list[float] = self.physical(np.full(NUM_ATTRIBUTES, 0.5)).tolist()
         return values
 
     def normalised(self, values: Array) -> Array:
@@ -268,5 +276,6 @@ class DesignSpace:
             can_add=(depth >= 1) & (depth < self.max_depth) & (children < self.max_children),
             can_delete=(depth >= 2) & (children == 0),
             edges=np.stack([np.concatenate([parent, child]), np.concatenate([child, parent])]).astype(np.int64),
-            order=tuple(order),
+            order=np.array(order, dtype=np.int64),
+            place=np.argsort(order),
         )

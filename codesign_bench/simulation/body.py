@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design, FixedGeom
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.mjcf import skeleton_mjcf, to_mjcf
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.quiet import be_quiet
-from codesign_bench.simulation.refit import Refit, body_of_node
+from codesign_bench.simulation.refit import Refit
 from codesign_bench.tasks.base import VELOCITY_LIMIT, StateSources, Task
 
 Array = NDArray[Any]
@@ -32,7 +32,7 @@ _LIMIT = 1e20
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
 
 
-_Skeleton = tuple[bytes, bytes, bytes, bytes, bool, tuple[FixedGeom, ...]]
+_Skeleton = tuple[bytes | bool | tuple[FixedGeom, ...], ...]
 """What two designs must share to use the same compiled model."""
 
 
@@ -63,16 +63,12 @@ class Body:
         else:
             self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
             self.data = mujoco.MjData(self.model)
-        hinges = self.model.body_jntadr[body_of_node(design, task)[1:]]
-        first_qpos, first_qvel = self.model.jnt_qposadr[hinges], self.model.jnt_dofadr[hinges]
-        num_qpos, num_qvel = self.model.nq, self.model.nv
-        sources = StateSources(
-            num_qpos,
-            num_qvel,
-            joint_qpos=np.concatenate([[0], first_qpos]),
-            joint_qvel=np.concatenate([[0], first_qvel]) + num_qpos,
-        )
-        self._sources = task.state_sources(sources)
+        num_qpos, num_qvel, nodes = self.model.nq, self.model.nv, np.arange(design.num_nodes)
+        # hinges come last among the joints, depth first
+        hinge_qpos, hinge_qvel = nodes + num_qpos - len(nodes), nodes + num_qvel - len(nodes)
+        sources = StateSources(num_qpos, num_qvel, joint_qpos=hinge_qpos, joint_qvel=num_qpos + hinge_qvel)
+        self._sources_by_place = task.state_sources(sources)
+        self._take_node_order()
         self._qpos, self._qvel, self._ctrl = self.data.qpos, self.data.qvel, self.data.ctrl
         self._diverged = self.data.warning.number[_DIVERGED]
         self._source = np.zeros(sources.extra + 1)
@@ -86,6 +82,13 @@ class Body:
         assert self._refit is not None
         self.design = design
         self._refit.apply(self.data, design)
+        self._take_node_order()
+
+    def _take_node_order(self) -> None:
+        """The model numbers its joints and motors depth first; a design's nodes may come in any order of growth."""
+        topology = self.task.space.topology(self.design)
+        self._motor_nodes = topology.order[1:]
+        self._sources = self._sources_by_place[topology.place]
 
     def reset(self, rng: np.random.Generator) -> None:
         """The start of the execution stage: reference pose plus uniform noise, lifted off the ground if the task says so."""
@@ -112,8 +115,7 @@ class Body:
     def step(self, control: Array) -> Step:
         """Advances by one environment step under a control per node ([nodes]; the root's entry is ignored)."""
         qpos, qvel, task = self._qpos, self._qvel, self.task
-        motors = control[1:]
-        self._ctrl[:] = motors
+        self._ctrl[:] = control[self._motor_nodes]
         before = float(qpos[0])
         try:
             mujoco.mj_step(self.model, self.data, self._frame_skip)
@@ -123,7 +125,7 @@ class Body:
         if self._diverged.tobytes() != _NO_WARNINGS or not float(qpos.dot(qpos)) + float(qvel.dot(qvel)) < _LIMIT:
             return UNSTABLE
         dx = float(qpos[0]) - before
-        forward, cost = task.forward_reward(dx), task.control_cost(motors)
+        forward, cost = task.forward_reward(dx), task.control_cost(control[1:])
         reward = forward + self._alive - cost
         if not math.isfinite(reward):
             return UNSTABLE
@@ -161,7 +163,7 @@ class BodyPool:
         self._by_skeleton: dict[_Skeleton, list[int]] = {}
 
     def build(self, design: Design) -> Body:
-        ids = self._by_skeleton.get(_skeleton(design))
+        ids = self._by_skeleton.get(_skeleton(design, self.task))
         if not ids:
             return Body(design, self.task)
         body = self._take(ids[-1])
@@ -172,7 +174,7 @@ class BodyPool:
         """Gives a body back; it must not be used again."""
         if not Refit.possible(body.design):
             return
-        skeleton = _skeleton(body.design)
+        skeleton = _skeleton(body.design, self.task)
         self._spares[id(body)] = (skeleton, body)
         self._by_skeleton.setdefault(skeleton, []).append(id(body))
         if len(self._spares) > self._limit:
@@ -194,11 +196,10 @@ _MOST_COMPILED = 64
 def _model_of_skeleton(design: Design, task: Task) -> mujoco.MjModel:
     """A model to refit: a copy of one that was compiled for the same skeleton, or else a new one. Copying costs a third. The
     original may be in use; a refitted copy of it holds none of its attributes."""
-    key = (_skeleton(design), task.space, task.scene)
+    key = (_skeleton(design, task), task.space, task.scene)
     model = _compiled.get(key)
     if model is None:
-        alike = design.derived(attributes=np.full_like(design.attributes, 0.5))  # refitting replaces them; equal ones print faster
-        model = mujoco.MjModel.from_xml_string(to_mjcf(alike, task.space, task.scene))
+        model = mujoco.MjModel.from_xml_string(skeleton_mjcf(design, task.space, task.scene))
         _compiled[key] = model
         if len(_compiled) > _MOST_COMPILED:
             _compiled.popitem(last=False)
@@ -207,6 +208,8 @@ def _model_of_skeleton(design: Design, task: Task) -> mujoco.MjModel:
     return copy.copy(model)
 
 
-def _skeleton(design: Design) -> _Skeleton:
-    constants = design.axis.tobytes(), design.range.tobytes(), design.friction.tobytes()
-    return design.parents.tobytes(), *constants, design.root_bone, design.root_geoms
+def _skeleton(design: Design, task: Task) -> _Skeleton:
+    """The depths of nodes that come depth first describe their tree."""
+    topology = task.space.topology(design)
+    columns = (column[topology.order].tobytes() for column in (topology.depth, design.axis, design.range, design.friction))
+    return *columns, design.root_bone, design.root_geoms

@@ -22,29 +22,31 @@ from codesign_bench.tasks.base import Task
 Array = NDArray[Any]
 
 
-def body_of_node(design: Design, task: Task) -> Array:
-    """[nodes]: MuJoCo's number of each node's body; bodies are numbered depth first, after the world."""
-    bodies = np.empty(design.num_nodes, dtype=np.int64)
-    bodies[list(task.space.topology(design).order)] = np.arange(1, design.num_nodes + 1)
-    return bodies
+_TO_SPACE = {"xz": np.array([[1.0, 0, 0], [0, 0, 1]]), "xy": np.array([[1.0, 0, 0], [0, 1, 0]])}
+"""From a vector of a task's plane to x, y, z."""
 
 
 class Refit:
-    """Where the attributes of a skeleton's nodes live in its compiled model."""
+    """Views into a compiled model where the attributes of its skeleton live. Bodies, their bones and their motors are numbered
+    depth first, so each view is one stretch of a field."""
 
     def __init__(self, model: mujoco.MjModel, design: Design, task: Task) -> None:
         self.model, self.task = model, task
-        bodies = body_of_node(design, task)
-        self._bones = np.arange(0 if design.root_bone else 1, design.num_nodes)
-        self._bone_bodies = bodies[self._bones]
-        self._limb_bodies = bodies[1:]
-        self._geoms = model.body_geomadr[self._bone_bodies] + model.body_geomnum[self._bone_bodies] - 1
-        self._boxes = model.body_bvhadr[self._bone_bodies]
-        axes = (0, 2) if task.space.plane == "xz" else (0, 1)
-        self._to_space = np.zeros((2, 3))
-        self._to_space[[0, 1], axes] = 1.0
-        model.body_sameframe[self._bone_bodies] = 0
-        model.geom_sameframe[self._geoms] = int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA)
+        first = 0 if design.root_bone else 1
+        count = design.num_nodes - first
+        self._bones = slice(first, None)
+        bodies, geoms = slice(1 + first, None), slice(model.ngeom - count, None)
+        box = model.body_bvhadr[1 + first]
+        self._to_space = _TO_SPACE[task.space.plane]
+        self._limb_pos, self._gear = model.body_pos[2:], model.actuator_gear[:, 0]
+        self._size, self._reach = model.geom_size[geoms, :2], model.geom_rbound[geoms]
+        self._boxes = model.geom_aabb[geoms, 3:], model.bvh_aabb[box : box + count, 3:]
+        self._centres = model.geom_pos[geoms], model.body_ipos[bodies]
+        self._turns = model.geom_quat[geoms], model.body_iquat[bodies]
+        self._mass, self._inertia = model.body_mass[bodies], model.body_inertia[bodies]
+        self._all_masses, self._dof_inertia = model.body_mass[1:], model.dof_M0
+        model.body_sameframe[bodies] = 0
+        model.geom_sameframe[geoms] = int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA)
 
     @staticmethod
     def possible(design: Design) -> bool:
@@ -53,48 +55,49 @@ class Refit:
 
     def apply(self, data: mujoco.MjData, design: Design) -> None:
         """Writes the attributes of a design with this skeleton. `data` is scratch space and is reset."""
-        model, density = self.model, self.task.scene.geom_density
+        model, order = self.model, self.task.space.topology(design).order
         physical = self.task.space.physical(design.attributes)
         ends = physical[:, BONE] @ self._to_space
         if not design.root_bone:
             ends[0] = 0.0
-        model.body_pos[self._limb_bodies] = ends[design.parents[1:]] + design.joint_offset[1:]
-        model.actuator_gear[:, 0] = physical[1:, GEAR]
+        limbs = order[1:]
+        np.add(ends[design.parents[limbs]], design.joint_offset[limbs], out=self._limb_pos)
+        self._gear[:] = physical[limbs, GEAR]
 
-        values, end = physical[self._bones], ends[self._bones]
-        length = np.sqrt((end * end).sum(axis=1, keepdims=True))
-        radius = values[:, RADIUS]
-        start = end * (-values[:, START_EXTENSION, None] / length)
-        half = 0.5 * (length[:, 0] + values[:, START_EXTENSION])
+        bones = order[self._bones]
+        values, end = physical[bones], ends[bones]
+        radius, extension = values[:, RADIUS], values[:, START_EXTENSION]
+        length = np.sqrt((end * end).sum(axis=1))
+        direction = end / length[:, None]
+        half = 0.5 * (length + extension)
         reach = half + radius
-        box = np.stack([radius, radius, reach], axis=1)
-        quaternion = _turn_z_to(-end / length)
-        mass, inertia = _capsule_inertia(radius, 2 * half, density)
-        bodies, geoms = self._bone_bodies, self._geoms
-        model.geom_size[geoms, 0], model.geom_size[geoms, 1] = radius, half
-        model.geom_rbound[geoms] = reach
-        model.geom_aabb[geoms, 3:] = box
-        model.bvh_aabb[self._boxes, 3:] = box
-        model.geom_pos[geoms] = model.body_ipos[bodies] = 0.5 * (start + end)
-        model.geom_quat[geoms] = model.body_iquat[bodies] = quaternion
-        model.body_mass[bodies], model.body_inertia[bodies] = mass, inertia
+        self._size[:, 0], self._size[:, 1], self._reach[:] = radius, half, reach
+        for box in self._boxes:
+            box[:, :2], box[:, 2] = radius[:, None], reach
+        centre = 0.5 * (end - direction * extension[:, None])
+        for view in self._centres:
+            view[:] = centre
+        quaternion = _turn_z_to(-direction)
+        for view in self._turns:
+            view[:] = quaternion
+        self._mass[:], self._inertia[:] = _capsule_inertia(radius, 2 * half, self.task.scene.geom_density)
         mujoco.mj_resetData(model, data)
         mujoco.mj_setConst(model, data)
         # mj_setConst leaves the statistics alone; the solver scales its tolerance by the mean inertia, the others are visual
-        model.stat.meaninertia = model.dof_M0.mean()
-        model.stat.meanmass = model.body_mass[1:].mean()
+        model.stat.meaninertia = self._dof_inertia.mean()
+        model.stat.meanmass = self._all_masses.mean()
 
 
 def _turn_z_to(direction: Array) -> Array:
     """Quaternions [bones, 4] that turn the z-axis to unit vectors [bones, 3] the short way."""
-    across = np.zeros_like(direction)
-    across[:, 0], across[:, 1] = -direction[:, 1], direction[:, 0]
-    sine = np.hypot(direction[:, 0], direction[:, 1])
-    parallel = sine < 1e-10
-    across[parallel] = (1.0, 0.0, 0.0)
-    half = 0.5 * np.arctan2(sine, direction[:, 2])
-    scale = np.sin(half) / np.where(parallel, 1.0, sine)
-    return np.concatenate([np.cos(half)[:, None], across * scale[:, None]], axis=1)
+    x, y, z = direction.T
+    sine = np.hypot(x, y)
+    half = 0.5 * np.arctan2(sine, z)
+    sine_half, parallel = np.sin(half), sine < 1e-10  # parallel to z: about x
+    scale = sine_half / np.where(parallel, np.inf, sine)
+    turn = np.zeros((len(direction), 4))
+    turn[:, 0], turn[:, 1], turn[:, 2] = np.cos(half), np.where(parallel, sine_half, -y * scale), x * scale
+    return turn
 
 
 def _capsule_inertia(radius: Array, height: Array, density: float) -> tuple[Array, Array]:

@@ -226,8 +226,9 @@ class StateSources:
 
     def table(self, root: list[int], other: list[Any]) -> Array:
         """Rows for the root and for every other node; an array among `other` gives each node its own entry."""
-        nodes = len(self.joint_qpos)
-        table = np.stack([np.broadcast_to(np.asarray(column), (nodes,)) for column in other], axis=1).astype(np.int64)
+        table = np.empty((len(self.joint_qpos), len(other)), dtype=np.int64)
+        for i, column in enumerate(other):
+            table[:, i] = column
         table[0] = root
         return table
 

@@ -39,15 +39,17 @@ def reused(task, design):
 WAYS = {"compiled": compiled, "simulated": simulated, "reused": reused}
 
 
-def node_bodies(model) -> list[int]:
-    """Body of every node: the root's is the first, the others are found through the motors, which come in node order."""
-    return [1] + [int(model.jnt_bodyid[j]) for j in model.actuator_trnid[:, 0]]
+def node_bodies(model, design) -> list[int]:
+    """Body of every node, found by its name, and its motor's joint belongs to it: motors come in the order of the bodies."""
+    bodies = [model.body(name).id for name in index_strings(design)]
+    assert [model.jnt_bodyid[j] for j in model.actuator_trnid[:, 0]] == sorted(bodies)[1:]
+    return bodies
 
 
 def bone_geoms(model, design) -> list[int | None]:
     """The capsule of every node; the fixed geoms of a root come first in its body."""
     result: list[int | None] = []
-    for node, body in enumerate(node_bodies(model)):
+    for node, body in enumerate(node_bodies(model, design)):
         fixed = len(design.root_geoms) if node == 0 else 0
         has_bone = node > 0 or design.root_bone
         assert model.body_geomnum[body] == fixed + has_bone
@@ -68,10 +70,9 @@ def test_random_designs_compile_to_the_same_tree_at_the_same_places(name: str, w
         assert model.ngeom == GROUND_GEOMS[name] + nodes
         assert (model.nq, model.nv) == (specification.root_positions + nodes - 1, specification.root_dofs + nodes - 1)
 
-        bodies = node_bodies(model)
+        bodies = node_bodies(model, design)
         assert sorted(bodies) == list(range(1, nodes + 1))
         assert [int(model.body_parentid[b]) for b in bodies] == [0] + [bodies[p] for p in design.parents[1:]]
-        assert [model.body(b).name for b in bodies] == index_strings(design)
 
         data = mujoco.MjData(model)
         angles = hinge_positions(design, specification)
@@ -82,7 +83,7 @@ def test_random_designs_compile_to_the_same_tree_at_the_same_places(name: str, w
             expected = places(design, specification, data.qpos)
             for node, place in enumerate(expected):
                 if node > 0:
-                    joint = int(model.actuator_trnid[node - 1, 0])
+                    joint = int(model.body_jntadr[bodies[node]])
                     assert model.jnt_type[joint] == HINGE
                     assert model.jnt_qposadr[joint] == angles[node]
                     np.testing.assert_allclose(data.xanchor[joint], place.joint, rtol=0, atol=1e-6)
@@ -114,10 +115,11 @@ def test_radius_gear_range_and_friction_reach_the_model(name: str, way: str) -> 
                 assert model.geom_size[geom, 0] == pytest.approx(radius, rel=1e-12)
                 assert model.geom_friction[geom].tolist() == design.friction[node].tolist()
             if node > 0:
-                assert model.actuator_gear[node - 1].tolist() == pytest.approx([gear, 0, 0, 0, 0, 0], rel=1e-12)
-                joint = int(model.actuator_trnid[node - 1, 0])
-                assert model.jnt_limited[joint]
-                np.testing.assert_allclose(np.rad2deg(model.jnt_range[joint]), design.range[node], rtol=1e-12)
+                hinge = model.joint(index_strings(design)[node]).id
+                (motor,) = np.flatnonzero(model.actuator_trnid[:, 0] == hinge)
+                assert model.actuator_gear[motor].tolist() == pytest.approx([gear, 0, 0, 0, 0, 0], rel=1e-12)
+                assert model.jnt_limited[hinge]
+                np.testing.assert_allclose(np.rad2deg(model.jnt_range[hinge]), design.range[node], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -200,7 +202,7 @@ def test_masses_are_those_of_exact_capsules(name: str, way: str) -> None:
     task, specification, rng = make_task(name), SPECIFICATIONS[name], np.random.default_rng(3)
     design = random_design(task, specification, rng, bodies=6)
     model = WAYS[way](task, design)
-    for node, body in enumerate(node_bodies(model)):
+    for node, body in enumerate(node_bodies(model, design)):
         x, y, _, radius, extension = physical(design.attributes[node].tolist(), specification)
         mass = density * np.pi * radius**2 * (np.hypot(x, y) + extension + 4 / 3 * radius)
         if node == 0 and name == "locomotion3d":

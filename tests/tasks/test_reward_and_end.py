@@ -13,6 +13,7 @@ from codesign_bench.simulation.env import TransformAndActEnv
 from codesign_bench.tasks import make_task
 from tests.reference.designs import random_design
 from tests.reference.observation import ends, reward
+from tests.reference.skeleton import index_strings
 from tests.reference.specification import SPECIFICATIONS, TASKS
 
 
@@ -26,13 +27,14 @@ def test_reward_of_every_step(name: str, speed: str) -> None:
         body = Body(design, task)
         body.reset(rng)
         model = body.model
+        order = np.argsort([model.body(name).id for name in index_strings(design)])
         data = mujoco.MjData(model)
         data.qpos[:], data.qvel[:] = body.data.qpos, body.data.qvel
         for _ in range(20):
             control = rng.normal(0, 2, design.num_nodes)
             before = float(data.qpos[0])
             for _ in range(4):
-                data.ctrl[:] = np.clip(control[1:], -1, 1)
+                data.ctrl[:] = np.clip(control[order[1:]], -1, 1)
                 mujoco.mj_step(model, data)
             step = body.step(control)
             np.testing.assert_array_equal(body.data.qpos, data.qpos)

@@ -13,6 +13,7 @@ from codesign_bench.simulation.env import TransformAndActEnv
 from codesign_bench.tasks import make_task
 from tests.reference.designs import random_design
 from tests.reference.observation import state
+from tests.reference.skeleton import index_strings
 from tests.reference.specification import DEPTHS, SPECIFICATIONS, TASKS
 
 
@@ -87,7 +88,8 @@ def test_the_angles_belong_to_the_nodes_motors() -> None:
     body = Body(design, task)
     for node in range(1, design.num_nodes):
         mujoco.mj_resetData(body.model, body.data)
-        body.data.ctrl[node - 1] = 1
+        hinge = body.model.joint(index_strings(design)[node]).id
+        body.data.ctrl[body.model.actuator_trnid[:, 0] == hinge] = 1
         mujoco.mj_forward(body.model, body.data)
         body.data.qvel[:] = body.data.qfrc_actuator / 100
         rates = body.state()[1:, 1]
