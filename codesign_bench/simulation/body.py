@@ -27,7 +27,7 @@ RAISE_BY = 0.05
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
-_LIMIT = 1e20
+LIMIT = 1e20
 """Square of the largest coordinate that MuJoCo itself takes for finite."""
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
 
@@ -69,9 +69,10 @@ class Body:
         sources = StateSources(num_qpos, num_qvel, joint_qpos=hinge_qpos, joint_qvel=num_qpos + hinge_qvel)
         self._sources_by_place = task.state_sources(sources)
         self._take_node_order()
-        self._qpos, self._qvel, self._ctrl = self.data.qpos, self.data.qvel, self.data.ctrl
-        self._diverged = self.data.warning.number[_DIVERGED]
-        self._source = np.zeros(sources.extra + 1)
+        self.qpos, self.qvel, self.ctrl = self.data.qpos, self.data.qvel, self.data.ctrl
+        self._warnings = self.data.warning.number[_DIVERGED]
+        self.source_size = sources.extra + 1
+        self._source = np.zeros(self.source_size)
         self._source_qpos = self._source[:num_qpos]
         self._source_qvel = self._source[num_qpos : num_qpos + num_qvel]
         self._alive = task.config.reward.alive
@@ -87,8 +88,8 @@ class Body:
     def _take_node_order(self) -> None:
         """The model numbers its joints and motors depth first; a design's nodes may come in any order of growth."""
         topology = self.task.space.topology(self.design)
-        self._motor_nodes = topology.order[1:]
-        self._sources = self._sources_by_place[topology.place]
+        self.motor_nodes = topology.order[1:]
+        self.sources = self._sources_by_place[topology.place]
 
     def reset(self, rng: np.random.Generator) -> None:
         """The start of the execution stage: reference pose plus uniform noise, lifted off the ground if the task says so."""
@@ -114,30 +115,34 @@ class Body:
 
     def step(self, control: Array) -> Step:
         """Advances by one environment step under a control per node ([nodes]; the root's entry is ignored)."""
-        qpos, qvel, task = self._qpos, self._qvel, self.task
-        self._ctrl[:] = control[self._motor_nodes]
+        qpos, qvel, task = self.qpos, self.qvel, self.task
+        self.ctrl[:] = control[self.motor_nodes]
         before = float(qpos[0])
         try:
             mujoco.mj_step(self.model, self.data, self._frame_skip)
         except mujoco.FatalError:
             return UNSTABLE
         # MuJoCo tests a state before it steps, so the state after the last substep is tested here (NaN fails as well)
-        if self._diverged.tobytes() != _NO_WARNINGS or not float(qpos.dot(qpos)) + float(qvel.dot(qvel)) < _LIMIT:
+        if self.diverged() or not float(qpos.dot(qpos)) + float(qvel.dot(qvel)) < LIMIT:
             return UNSTABLE
         dx = float(qpos[0]) - before
         forward, cost = task.forward_reward(dx), task.control_cost(control[1:])
         reward = forward + self._alive - cost
         if not math.isfinite(reward):
             return UNSTABLE
-        return Step(reward, forward, self._alive, cost, dx, task.fallen(qpos), False)
+        return Step(reward, forward, self._alive, cost, dx, bool(task.fallen(qpos)), False)
+
+    def diverged(self) -> bool:
+        """Whether MuJoCo met a state that is not finite."""
+        return bool(self._warnings.tobytes() != _NO_WARNINGS)
 
     def state(self) -> Array:
         """Simulator state of every node, [nodes, state_size]; velocities are clipped."""
-        np.copyto(self._source_qpos, self._qpos)
-        np.minimum(self._qvel, VELOCITY_LIMIT, out=self._source_qvel)
+        np.copyto(self._source_qpos, self.qpos)
+        np.minimum(self.qvel, VELOCITY_LIMIT, out=self._source_qvel)
         np.maximum(self._source_qvel, -VELOCITY_LIMIT, out=self._source_qvel)
-        self._source[-1] = self.task.extra(self._qpos)
-        return self._source[self._sources]
+        self._source[-1] = self.task.extra(self.qpos)
+        return self._source[self.sources]
 
     def snapshot(self) -> Array:
         """MuJoCo's full integration state, warm start included; `restore` continues bit-equally."""

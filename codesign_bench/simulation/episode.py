@@ -74,6 +74,7 @@ class Episode:
 
     def __init__(self, task: Task, steps: TransformSteps, bodies: BodyPool, slot: int = 0) -> None:
         self.task, self.steps, self.slot = task, steps, slot
+        self._end = steps.skeleton + steps.attribute + task.config.max_steps
         self._bodies = bodies
         self.body: Body | None = None
         self.design: Design = task.initial_design
@@ -105,7 +106,12 @@ class Episode:
 
     def state(self) -> Array | None:
         """Simulator state [nodes, state_size], or None in the transform stages."""
-        return self.body.state() if self.body is not None and self.stage is Stage.EXECUTION else None
+        return None if self.acting_body is None else self.acting_body.state()
+
+    @property
+    def acting_body(self) -> Body | None:
+        """The body that is simulated now; none in the transform stages."""
+        return self.body if self.stage is Stage.EXECUTION else None
 
     def act(self, actions: Array) -> Outcome:
         """One step of the MDP with an action [nodes, 7] per node; columns of other stages are ignored."""
@@ -143,18 +149,21 @@ class Episode:
         self.body.reset(self._rng)
 
     def _execute(self, control: Array) -> Outcome:
+        self.last_step = step = self.body.step(control) if self.body is not None else UNSTABLE
+        return self.executed(step.reward, step.dx, step.fallen, step.unstable)
+
+    def executed(self, reward: float, dx: float, fallen: bool, unstable: bool) -> Outcome:
+        """Takes note of a step of the simulator."""
         self.time += 1
-        step = self.body.step(control) if self.body is not None else UNSTABLE
-        self.last_step = step
-        self.total_return += step.reward
-        self.net += step.dx
-        self.path += abs(step.dx)
-        self.unstable = step.unstable
-        ended = step.fallen or step.unstable
-        timeout = self.execution_time >= self.task.config.max_steps and not ended
+        self.total_return += reward
+        self.net += dx
+        self.path += abs(dx)
+        self.unstable = unstable
+        ended = fallen or unstable
+        timeout = self.time >= self._end and not ended
         if timeout and self.task.config.time_limit == "truncate":
-            return Outcome(step.reward, False, True)
-        return Outcome(step.reward, ended or timeout, False)
+            return Outcome(reward, False, True)
+        return Outcome(reward, ended or timeout, False)
 
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 
@@ -166,7 +175,7 @@ class Episode:
             "total_return": self.total_return,
             "net": self.net,
             "path": self.path,
-            "simulation": self.body.snapshot().tolist() if self.body is not None and self.stage is Stage.EXECUTION else None,
+            "simulation": None if self.acting_body is None else self.acting_body.snapshot().tolist(),
         }
 
     def load_state_dict(self, state: dict[str, Any], start: Design, rng: np.random.Generator) -> None:

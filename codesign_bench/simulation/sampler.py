@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
-from codesign_bench.simulation.body import BodyPool
+from codesign_bench.simulation.body import Body, BodyPool
+from codesign_bench.simulation.crowd import Crowd
 from codesign_bench.simulation.episode import (
     ACTION_SIZE,
+    CONTROL,
     Episode,
     EpisodeRecord,
     Outcome,
@@ -60,6 +62,8 @@ class Sampler:
         pool = BodyPool(task)
         self._episodes = [Episode(task, steps or TransformSteps(), pool, slot) for slot in range(slots)]
         self._static: GraphBatch | None = None
+        self._crowd = Crowd(task, [], [])
+        self._place: dict[int, int] = {}
         self._active: list[int] = []
         self._one_hot = np.eye(task.space.num_depths, dtype=np.float32)
         self._state_columns = slice(task.space.num_depths, task.space.num_depths + task.state_size)
@@ -73,17 +77,17 @@ class Sampler:
         for time in range(steps):
             graphs, decision = self._decide(policy)
             recorder.before_step(graphs, graphs.features[:, self._state_columns], decision)
-            for slot, episode in enumerate(self._episodes):
-                before = episode.design
-                outcome = episode.act(decision.of_slot[slot])
-                recorder.outcome.append(outcome)
-                if outcome.truncated:
+            designs = [episode.design for episode in self._episodes]
+            outcomes = self._act(decision)
+            recorder.outcome += outcomes
+            for slot, (_, terminated, truncated) in enumerate(outcomes):
+                episode = self._episodes[slot]
+                if truncated:
                     recorder.truncate(time, slot, episode.state())
-                if outcome.terminated or outcome.truncated:
+                if terminated or truncated:
                     recorder.episodes.append(episode.record())
                     self._begin(slot)
-                if episode.design is not before:
-                    self._static = None
+                if episode.design is not designs[slot]:
                     recorder.new_design(slot, episode.design)
         final = self._observe()
         return recorder.rollout(self.task, final.stage, final.features[:, self._state_columns])
@@ -95,13 +99,9 @@ class Sampler:
         self._begin_all()
         while self._active:
             _, decision = self._decide(policy)
-            for slot, actions in zip(self._active, decision.of_slot, strict=True):
-                episode = self._episodes[slot]
-                before = episode.design
-                outcome = episode.act(actions)
+            for slot, outcome in zip(self._active, self._act(decision), strict=True):
                 if outcome.terminated or outcome.truncated:
-                    records[slot] = episode.record(), episode.design
-                if episode.design is not before or slot in records:
+                    records[slot] = self._episodes[slot].record(), self._episodes[slot].design
                     self._static = None
             self._active = [slot for slot in self._active if slot not in records]
         self._begin_all()
@@ -119,7 +119,33 @@ class Sampler:
         self._begin_all()
 
     def _begin(self, slot: int) -> None:
-        self._episodes[slot].begin(self._designs[slot], self._reset_rngs[slot])
+        episode = self._episodes[slot]
+        before = episode.stage, episode.design, episode.body
+        episode.begin(self._designs[slot], self._reset_rngs[slot])
+        self._note_change(slot, before)
+
+    def _act(self, decision: _Actions) -> list[Outcome]:
+        """One step in every active slot. Bodies that execute do so together."""
+        executed = iter(self._crowd.step(decision.control))
+        outcomes = []
+        for slot, actions in zip(self._active, decision.of_slot, strict=True):
+            episode = self._episodes[slot]
+            if slot in self._place:
+                outcomes.append(episode.executed(*next(executed)))
+            else:
+                before = episode.stage, episode.design, episode.body
+                outcomes.append(episode.act(actions))
+                self._note_change(slot, before)
+        return outcomes
+
+    def _note_change(self, slot: int, before: tuple[Stage, Design, Body | None]) -> None:
+        """The batch is gathered anew if a slot has another graph, stage or body; an old body may have been reset."""
+        episode = self._episodes[slot]
+        stage, design, body = before
+        if episode.stage is not stage or episode.design is not design or episode.body is not body:
+            self._static = None
+        elif self._static is not None and slot in self._place:
+            self._crowd.look_again(self._place[slot])
 
     def _begin_all(self) -> None:
         for slot in range(self.slots):
@@ -134,19 +160,15 @@ class Sampler:
             raise ValueError(f"The policy returned actions of shape {actions.shape}; expected {(graphs.num_nodes, ACTION_SIZE)}.")
         control, bounds = np.asarray(actions, dtype=np.float64), graphs.offsets.tolist()
         of_slot = [control[first:last] for first, last in itertools.pairwise(bounds)]
-        return graphs, _Actions(actions, log_prob, of_slot)
+        return graphs, _Actions(actions, log_prob, of_slot, np.ascontiguousarray(control[:, CONTROL]))
 
     def _observe(self) -> GraphBatch:
-        """The graphs of all slots. What only depends on the designs is kept until one of them changes."""
-        graphs = self._static or self._gather()
-        self._static = graphs
-        stage, features = graphs.stage, graphs.features
-        bounds = graphs.offsets.tolist()
-        for i, slot in enumerate(self._active):
-            episode = self._episodes[slot]
-            stage[i] = episode.stage
-            state = episode.state()
-            features[bounds[i] : bounds[i + 1], self._state_columns] = 0.0 if state is None else state
+        """The graphs of all slots. What only depends on the designs and stages is kept until one of them changes."""
+        if self._static is None:
+            self._static = self._gather()
+        graphs = self._static
+        if self._place:
+            graphs.features[self._crowd.nodes, self._state_columns] = self._crowd.state()
         return graphs
 
     def _gather(self) -> GraphBatch:
@@ -155,9 +177,13 @@ class Sampler:
         features = np.zeros((len(table.depth), self.task.feature_size), dtype=np.float32)
         features[:, : self._one_hot.shape[1]] = self._one_hot[table.depth]
         features[:, self._state_columns.stop :] = table.attributes
+        bounds = table.offsets.tolist()
+        bodies = {i: body for i, episode in enumerate(active) if (body := episode.acting_body) is not None}
+        self._crowd = Crowd(self.task, list(bodies.values()), [slice(bounds[i], bounds[i + 1]) for i in bodies])
+        self._place = {self._active[i]: place for place, i in enumerate(bodies)}
         return GraphBatch(
             features=features,
-            stage=np.zeros(len(self._active), dtype=np.int64),
+            stage=np.array([episode.stage for episode in active], dtype=np.int64),
             offsets=table.offsets,
             parents=table.parents,
             sibling=table.sibling,
@@ -196,11 +222,12 @@ def child_seed(seed: np.random.SeedSequence, number: int) -> np.random.SeedSeque
 
 
 class _Actions(NamedTuple):
-    """A policy's decision, and its actions [nodes, 7] slot by slot."""
+    """A policy's decision, its actions [nodes, 7] slot by slot, and the controls [nodes] of all."""
 
     actions: Array
     log_prob: Array | None
     of_slot: list[Array]
+    control: Array
 
 
 class _Recorder:

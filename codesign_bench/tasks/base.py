@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
 
 Array = NDArray[Any]
+Number = TypeVar("Number", float, NDArray[Any])
 Range = tuple[float, float]
 Triple = tuple[float, float, float]
 
@@ -171,13 +172,19 @@ class Task(ABC):
     def state_sources(self, sources: StateSources) -> Array:
         """[nodes, state_size]: for each number a node observes, its position in the source vector."""
 
-    def extra(self, qpos: Array) -> float:
+    # Poses are arrays [..., coordinates], one or many at once; only the root's coordinates, the first, are looked at.
+
+    @property
+    def root_coordinates(self) -> int:
+        return 7 if self.scene.root == "free" else 3
+
+    def extra(self, qpos: Array) -> Array:
         """One number computed from the pose that nodes may observe besides coordinates."""
-        return 0.0
+        return np.zeros(qpos.shape[:-1])
 
     # ---- reward and end ----------------------------------------------------------------------------------------------
 
-    def forward_reward(self, dx: float) -> float:
+    def forward_reward(self, dx: Number) -> Number:
         """Speed of the root along x over one step, m/s."""
         speed = dx / self.dt
         return abs(speed) if self.config.reward.speed == "absolute" else speed
@@ -188,17 +195,17 @@ class Task(ABC):
         return weight * float(control.dot(control)) / len(control) if weight else 0.0
 
     @abstractmethod
-    def height(self, qpos: Array) -> float:
+    def height(self, qpos: Array) -> Array:
         """Of the root, metres."""
 
     @abstractmethod
-    def angle(self, qpos: Array) -> float:
+    def angle(self, qpos: Array) -> Array:
         """How far the root leans, radians, not negative."""
 
-    def fallen(self, qpos: Array) -> bool:
+    def fallen(self, qpos: Array) -> Array:
         """Whether the episode ends early in this pose."""
         height = self.height(qpos)
-        return height <= self._min_height or height >= self._max_height or self.angle(qpos) >= self._max_angle
+        return (height <= self._min_height) | (height >= self._max_height) | (self.angle(qpos) >= self._max_angle)
 
 
 @dataclass(frozen=True)

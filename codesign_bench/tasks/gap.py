@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from codesign_bench.tasks.base import Array, StateSources, Task
 
@@ -29,12 +29,12 @@ class Gap(Task):
         root = [phase, 2, 1, sources.qvel(2), sources.qvel(1), sources.qvel(0)]
         return sources.table(root, [phase, q, zero, v, zero, zero])
 
-    def extra(self, qpos: Array) -> float:
-        periods = float(qpos[0]) / self.scene.ground.period
-        return periods - math.trunc(periods) if math.isfinite(periods) else 0.0
+    def extra(self, qpos: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(np.fmod(qpos[..., 0] / self.scene.ground.period, 1.0))
 
-    def height(self, qpos: Array) -> float:
-        return float(qpos[1])
+    def height(self, qpos: Array) -> Array:
+        return qpos[..., 1]
 
-    def angle(self, qpos: Array) -> float:
-        return abs(float(qpos[2]))
+    def angle(self, qpos: Array) -> Array:
+        return np.abs(qpos[..., 2])

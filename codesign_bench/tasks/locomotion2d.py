@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from codesign_bench.tasks.base import Array, StateSources, Task
 
 
@@ -25,8 +27,8 @@ class Locomotion2d(Task):
         root = [2, 1, sources.qvel(2), sources.qvel(1), sources.qvel(0)]
         return sources.table(root, [q, zero, v, zero, zero])
 
-    def height(self, qpos: Array) -> float:
-        return float(qpos[1])
+    def height(self, qpos: Array) -> Array:
+        return qpos[..., 1]
 
-    def angle(self, qpos: Array) -> float:
-        return abs(float(qpos[2]))
+    def angle(self, qpos: Array) -> Array:
+        return np.abs(qpos[..., 2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from codesign_bench.tasks.base import Array, StateSources, Task
 
@@ -27,10 +27,11 @@ class Locomotion3d(Task):
         root = [2, 3, 4, 5, 6, *(sources.qvel(i) for i in range(6)), zero, zero]
         return sources.table(root, [*[zero] * 11, sources.joint_qpos, sources.joint_qvel])
 
-    def height(self, qpos: Array) -> float:
-        return float(qpos[2])
+    def height(self, qpos: Array) -> Array:
+        return qpos[..., 2]
 
-    def angle(self, qpos: Array) -> float:
-        w, x, y, z = qpos[3:7].tolist()
-        upright = 1 - 2 * (x * x + y * y) / (w * w + x * x + y * y + z * z)
-        return math.acos(min(1.0, max(-1.0, upright)))
+    def angle(self, qpos: Array) -> Array:
+        squares = qpos[..., 3:7] ** 2
+        upright = 1 - 2 * (squares[..., 1] + squares[..., 2]) / squares.sum(axis=-1)
+        angle: Array = np.arccos(upright.clip(-1.0, 1.0))
+        return angle

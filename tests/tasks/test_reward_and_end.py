@@ -105,7 +105,7 @@ BOTH += [(1.25, -19.9999, False), (1.25, 0, False), (1.25, 340, True)]
 @pytest.mark.parametrize(("name", "case"), [(name, case) for name in PLANAR for case in PLANAR[name] + BOTH])
 def test_limits_of_planar_runners(name: str, case: tuple[float, float, bool]) -> None:
     height, pitch, over = case
-    assert make_task(name).fallen(np.array([5.0, height, math.radians(pitch), 0.0])) is over
+    assert bool(make_task(name).fallen(np.array([5.0, height, math.radians(pitch), 0.0]))) is over
 
 
 @pytest.mark.parametrize("name", PLANAR)
@@ -131,7 +131,7 @@ def test_the_pitch_limit_itself_ends(name: str) -> None:
     ],
 )
 def test_limits_of_locomotion3d(height: float, quaternion: list[float], over: bool) -> None:
-    assert make_task("locomotion3d").fallen(np.array([0, 0, height, *quaternion, 0, 0, 0, 0])) is over
+    assert bool(make_task("locomotion3d").fallen(np.array([0, 0, height, *quaternion, 0, 0, 0, 0]))) is over
 
 
 def test_swimmer_never_ends_early() -> None:
