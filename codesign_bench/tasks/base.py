@@ -172,15 +172,16 @@ class Task(ABC):
     def state_sources(self, sources: StateSources) -> Array:
         """[nodes, state_size]: for each number a node observes, its position in the source vector."""
 
-    # Poses are arrays [..., coordinates], one or many at once; only the root's coordinates, the first, are looked at.
+    # Poses are arrays [..., coordinates], one or many at once, of which only the root's, the first, may be looked at; a number
+    # that is the same in all poses may be returned as one.
 
     @property
     def root_coordinates(self) -> int:
         return 7 if self.scene.root == "free" else 3
 
-    def extra(self, qpos: Array) -> Array:
+    def extra(self, qpos: Array) -> Array | float:
         """One number computed from the pose that nodes may observe besides coordinates."""
-        return np.zeros(qpos.shape[:-1])
+        return 0.0
 
     # ---- reward and end ----------------------------------------------------------------------------------------------
 
@@ -195,14 +196,14 @@ class Task(ABC):
         return weight * float(control.dot(control)) / len(control) if weight else 0.0
 
     @abstractmethod
-    def height(self, qpos: Array) -> Array:
+    def height(self, qpos: Array) -> Array | float:
         """Of the root, metres."""
 
     @abstractmethod
-    def angle(self, qpos: Array) -> Array:
+    def angle(self, qpos: Array) -> Array | float:
         """How far the root leans, radians, not negative."""
 
-    def fallen(self, qpos: Array) -> Array:
+    def fallen(self, qpos: Array) -> Array | bool:
         """Whether the episode ends early in this pose."""
         height = self.height(qpos)
         return (height <= self._min_height) | (height >= self._max_height) | (self.angle(qpos) >= self._max_angle)

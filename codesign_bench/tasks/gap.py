@@ -31,7 +31,8 @@ class Gap(Task):
 
     def extra(self, qpos: Array) -> Array:
         with np.errstate(invalid="ignore"):
-            return np.nan_to_num(np.fmod(qpos[..., 0] / self.scene.ground.period, 1.0))
+            phase = np.fmod(qpos[..., 0] / self.scene.ground.period, 1.0)
+        return np.where(phase == phase, phase, 0.0)  # of no number: nothing
 
     def height(self, qpos: Array) -> Array:
         return qpos[..., 1]

@@ -31,7 +31,7 @@ class Locomotion3d(Task):
         return qpos[..., 2]
 
     def angle(self, qpos: Array) -> Array:
-        squares = qpos[..., 3:7] ** 2
-        upright = 1 - 2 * (squares[..., 1] + squares[..., 2]) / squares.sum(axis=-1)
-        angle: Array = np.arccos(upright.clip(-1.0, 1.0))
+        w, x, y, z = qpos[..., 3], qpos[..., 4], qpos[..., 5], qpos[..., 6]
+        across = x * x + y * y
+        angle: Array = np.arccos(np.maximum(1 - 2 * across / (w * w + across + z * z), -1.0))
         return angle

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from codesign_bench.tasks.base import Array, StateSources, Task
 
 
@@ -27,8 +25,8 @@ class Swimmer(Task):
         root = [2, sources.qvel(2), sources.qvel(1), sources.qvel(0)]
         return sources.table(root, [sources.joint_qpos, sources.joint_qvel, zero, zero])
 
-    def height(self, qpos: Array) -> Array:
-        return np.zeros(qpos.shape[:-1])
+    def height(self, qpos: Array) -> float:
+        return 0.0
 
-    def angle(self, qpos: Array) -> Array:
-        return np.zeros(qpos.shape[:-1])
+    def angle(self, qpos: Array) -> float:
+        return 0.0

@@ -47,7 +47,7 @@ def measure_bodies(table: Table) -> None:
     for name in TASKS:
         task, rng = make_task(name), np.random.default_rng(0)
         for size in sizes(task):
-            designs = [grown(task, size, rng) for _ in range(40)]
+            designs = [grown(task, size, rng) for _ in range(25)]
             stream, cold, warm = _building(designs, task)
             note = f"   first of a skeleton {cold:.2f}, later {warm:.2f}"
             table.add(f"{name}, {size} bodies: build / (compile + MjData)", stream, 1.5, at_most=True, note=note)
@@ -81,12 +81,12 @@ def _building(designs: list[Design], task: Task) -> tuple[float, float, float]:
         for design in designs:
             pool.discard(pool.build(design))
 
-    theirs, *mine = interleaved(bare, stream, first, later, repeats=6)
+    theirs, *mine = interleaved(bare, stream, first, later, repeats=12)
     in_stream, cold, warm = (seconds / theirs for seconds in mine)
     return in_stream, cold, warm
 
 
-def _stepping(design: Design, task: Task, steps: int = 250) -> tuple[float, float]:
+def _stepping(design: Design, task: Task, steps: int = 80) -> tuple[float, float]:
     body = Body(design, task)
     controls = np.random.default_rng(1).uniform(-0.3, 0.3, (steps, design.num_nodes))
 
@@ -94,7 +94,7 @@ def _stepping(design: Design, task: Task, steps: int = 250) -> tuple[float, floa
         body.reset(np.random.default_rng(2))
         model, data, skip = body.model, body.data, task.scene.frame_skip
         for control in controls:
-            data.ctrl[:] = control[1:]  # as fast in any order
+            data.ctrl[:] = control[1:]
             mujoco.mj_step(model, data, skip)
 
     def ours() -> None:
@@ -103,7 +103,7 @@ def _stepping(design: Design, task: Task, steps: int = 250) -> tuple[float, floa
             body.step(control)
             body.state()
 
-    theirs, mine = interleaved(bare, ours)
+    theirs, mine = interleaved(bare, ours, repeats=20)
     return theirs / mine, theirs / steps * 1e6
 
 
@@ -176,7 +176,7 @@ def measure_sampler(table: Table, steps: int = 120) -> None:
             body_module._compiled.clear()
             Sampler(task, SLOTS, seed).collect(random_policy, steps)
 
-        mine, theirs = interleaved(ours, replay(rollout, task, seed), repeats=3)
+        mine, theirs = interleaved(ours, replay(rollout, task, seed), repeats=6)
         bodies = np.diff(rollout.designs.offsets)[rollout.design].mean()
         note = f"   {rollout.num_steps / mine:.0f} steps/s, {len(rollout.episodes)} episodes ended, {bodies:.1f} bodies"
         table.add(f"{name}: sampler rate / bare rate", theirs / mine, 0.6, note=note)
