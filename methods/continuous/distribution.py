@@ -36,7 +36,16 @@ class DesignConfig:
 
     def __post_init__(self) -> None:
         below_one = {"sigma_step": (self.sigma_step,), "betas": self.betas}
-        for name in ("sigma", "sigma_min", "sigma_rate", "sigma_decay_above", "penalty", "learning_rate", "warmup_steps", "freeze_last_steps"):
+        for name in (
+            "sigma",
+            "sigma_min",
+            "sigma_rate",
+            "sigma_decay_above",
+            "penalty",
+            "learning_rate",
+            "warmup_steps",
+            "freeze_last_steps",
+        ):
             if getattr(self, name) < 0:
                 raise ConfigError(f"method.design.{name} is {getattr(self, name)}; allowed are numbers from 0 up.")
         for name in ("sigma", "sigma_min"):
