@@ -64,7 +64,7 @@ def draw_distribution(table: pd.DataFrame, title: str) -> Any:
     axes[0, 0].set_ylim(low - 0.05 * (high - low) - 1e-3, high + 0.3 * (high - low) + 1e-3)  # room for the text
     figure.suptitle(title, fontsize=11)
     figure.supxlabel(f"environment steps ({unit})", fontsize=9)
-    figure.supylabel("design parameter: mu, and one sigma to each side (the expert is at 0)", fontsize=9)
+    figure.supylabel("mu ± sigma (0: the expert)", fontsize=9)
     return figure
 
 
@@ -75,8 +75,9 @@ def _draw_attribute(ax: Any, rows: pd.DataFrame, factor: float, name: str) -> No
     ax.plot(steps, mu, color=COLOUR, linewidth=1.3)
     ax.set_title(name, fontsize=8.5, pad=3)
     first, last = rows.iloc[0], rows.iloc[-1]
-    motor = name.endswith("motor strength")
-    value = f"{first.value:.0f} → {last.value:.0f}" if motor else f"{_metres(first.value)} → {_metres(last.value)} m"
+    sign = np.sign(first.value) if name.endswith(", length") else 1.0  # a bone that points backwards is not of negative length
+    before, now = sign * first.value, sign * last.value
+    value = f"{before:.0f} → {now:.0f}" if name.endswith(", motor strength") else f"{_metres(before)} → {_metres(now)} m"
     text = f"{value}\nsigma {first.sigma:.2f} → {last.sigma:.2f}"
     ax.text(0.03, 0.96, text, transform=ax.transAxes, fontsize=6.5, color="#333333", verticalalignment="top", linespacing=1.25)
     ax.tick_params(labelsize=7)
@@ -85,7 +86,7 @@ def _draw_attribute(ax: Any, rows: pd.DataFrame, factor: float, name: str) -> No
 
 
 def _metres(value: float) -> str:
-    return f"{value + 0.0:.3f}".replace("-0.000", "0.000")
+    return f"{value:.3f}".replace("-0.000", "0.000")
 
 
 def save_distribution(run: Path, title: str, out: Path) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -56,23 +56,22 @@ class Continuous(Method):
 
     def iterate(self) -> Iteration:
         """Every design of the population takes its quota from a fresh start; nothing is open between iterations."""
-        learns, frozen = self._window()
+        window = self._window()
         noise = self.context.streams.generator("designs", self.iteration).standard_normal((self.pairs, self.parameters.size))
-        noise = np.zeros_like(noise) if frozen else noise
+        noise *= window != "frozen"
         members = self.distribution.members(noise)
-        self.pool.rebuild(self._groups([self.parameters.design(w) for w in members]))
+        designs = [self.parameters.design(w) for w in members]
+        self.pool.rebuild(self._groups(designs))
         rollout = self.pool.collect(self.controller.acting(), self.quota)
         steps, bootstrap = steps_of_rollout(rollout, self.task.space)
         losses = self.ppo.learn(rollout, steps, bootstrap, self.context.streams.generator("minibatches", self.iteration))
         self.controller.merge(steps)
         self.value.merge(steps)
-        returns = mean_returns(rollout.episodes, len(members))
-        tables = self._records(members, returns)
-        if learns:
+        returns = mean_returns(rollout.episodes, len(designs))
+        if window == "learn":
             self.distribution.update(noise, returns)
         self.iteration += 1
-        tables["design_distribution"] += self._distribution_now()
-        return Iteration(rollout.episodes, self._new_designs(members), vars(losses), tables if self._designs_vary else {})
+        return Iteration(rollout.episodes, self._new_designs(designs), vars(losses), self._tables(members, returns))
 
     def champion(self) -> Agent:
         """The design at mu with its mean controls."""
@@ -105,11 +104,12 @@ class Continuous(Method):
 
     # ---- the parts of an iteration -----------------------------------------------------------------------------------
 
-    def _window(self) -> tuple[bool, bool]:
-        """Whether the distribution learns from the coming batch, and whether all designs of it are mu."""
+    def _window(self) -> Literal["warm up", "learn", "frozen"]:
+        """What the distribution does in the coming iteration; frozen, all designs are mu."""
         design, ledger = self.config.design, self.context.ledger
-        frozen = ledger.left <= design.freeze_last_steps
-        return ledger.charged >= design.warmup_steps and not frozen, frozen
+        if ledger.left <= design.freeze_last_steps:
+            return "frozen"
+        return "warm up" if ledger.charged < design.warmup_steps else "learn"
 
     def _groups(self, designs: Sequence[Design]) -> list[Group]:
         """Partners of a pair follow each other and share the stream of their simulator starts. Streams are numbered by
@@ -128,38 +128,37 @@ class Continuous(Method):
             for number, part in enumerate(np.array_split(np.arange(len(designs)), count))
         ]
 
-    def _new_designs(self, members: Array) -> int:
+    def _new_designs(self, designs: Sequence[Design]) -> int:
         """Designs that were not in the population before; those that noise makes are always new."""
-        applied = np.unique([self.parameters.design(w).attributes[self.parameters.tunable] for w in members], axis=0)
-        new = len(np.unique(np.concatenate([self.tried, applied]), axis=0)) - len(self.tried)
-        self.tried = applied
+        attributes = np.unique([design.attributes[self.parameters.tunable] for design in designs], axis=0)
+        new = len(np.unique(np.concatenate([self.tried, attributes]), axis=0)) - len(self.tried)
+        self.tried = attributes
         return new
 
     # ---- records -----------------------------------------------------------------------------------------------------
 
-    @property
-    def _designs_vary(self) -> bool:
-        return self.config.design.sigma > 0 or self.config.design.learning_rate > 0
-
-    def _records(self, members: Array, returns: Array) -> dict[str, list[Row]]:
-        """Tables of the iteration, before the distribution has learned from it."""
+    def _tables(self, members: Array, returns: Array) -> dict[str, list[Row]]:
+        """None if all designs are the expert."""
+        design, steps = self.config.design, self.context.ledger.charged
+        if design.sigma == 0 and design.learning_rate == 0:
+            return {}
         population: Row = {
-            "iteration": self.iteration + 1,
-            "steps": self.context.ledger.charged,
+            "iteration": self.iteration,
+            "steps": steps,
             "return_mean": float(returns.mean()),
             "return_std": float(returns.std()),
             "return_best": float(returns.max()),
             "return_worst": float(returns.min()),
             "clipped": self.parameters.clipped(members),
         }
-        return {"population": [population], "design_distribution": self._distribution_now(steps=0) if self.iteration == 0 else []}
+        first = self._rows(0, 0, DesignDistribution(self.parameters.size, design)) if self.iteration == 1 else []
+        return {"population": [population], "design_distribution": first + self._rows(self.iteration, steps, self.distribution)}
 
-    def _distribution_now(self, steps: int | None = None) -> list[Row]:
-        now = self.context.ledger.charged if steps is None else steps
-        value = self.parameters.physical(self.distribution.mu)
-        numbers = zip(self.parameters.names, self.distribution.mu.tolist(), self.distribution.sigma.tolist(), value.tolist(), strict=True)
+    def _rows(self, iteration: int, steps: int, distribution: DesignDistribution) -> list[Row]:
+        value = self.parameters.physical(distribution.mu).tolist()
+        numbers = zip(self.parameters.names, distribution.mu.tolist(), distribution.sigma.tolist(), value, strict=True)
         return [
-            {"iteration": self.iteration, "steps": now, "part": part, "attribute": attribute, "mu": mu, "sigma": sigma, "value": physical}
+            {"iteration": iteration, "steps": steps, "part": part, "attribute": attribute, "mu": mu, "sigma": sigma, "value": physical}
             for (part, attribute), mu, sigma, physical in numbers
         ]
 

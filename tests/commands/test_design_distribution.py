@@ -45,7 +45,8 @@ def test_one_panel_for_each_attribute(run: Path) -> None:
     assert line.get_ydata().tolist() == pytest.approx([0.0, 0.01, 0.02, 0.03, 0.04, 0.05])
     corners = band.get_paths()[0].get_extents()
     assert (corners.y0, corners.y1) == pytest.approx((-0.1, 0.1))
-    assert named["left front shin, length"].texts[0].get_text() == "-0.400 → -0.500 m\nsigma 0.10 → 0.05"
+    assert named["left front shin, length"].texts[0].get_text() == "0.400 → 0.500 m\nsigma 0.10 → 0.05"
+    assert named["left front shin, slant"].texts[0].get_text().startswith("-0.400 → -0.500 m")
 
 
 def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
