@@ -34,10 +34,11 @@ def read_distribution(run: Path) -> pd.DataFrame:
         table = pd.read_csv(path)
         numbers = table[["iteration", "steps", "mu", "sigma", "value"]].to_numpy(dtype=np.float64)
         whole = tuple(table.columns) == COLUMNS and len(table) > 0 and bool(np.isfinite(numbers).all())
+        whole = whole and set(table["attribute"]) <= {name for names in PLACES for name in names}
     except (ValueError, KeyError, OSError):
         whole = False
     if not whole:
-        raise ConfigError(f"{path} is not a table of a design distribution; it must have the columns {', '.join(COLUMNS)} and rows.")
+        raise ConfigError(f"{path} is not a table of a design distribution; it must have the columns {', '.join(COLUMNS)}.")
     return table
 
 

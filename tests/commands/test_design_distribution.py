@@ -65,7 +65,9 @@ def test_what_is_refused(run: Path, tmp_path: Path) -> None:
     assert_one_sentence(refused(f"run={run}", "out=picture.txt"), "out is 'picture.txt'; allowed are files that end in .png")
     assert_one_sentence(refused(f"run={tmp_path}", "out=a.png"), "allowed is the folder of a run")
     table = run / "tables" / "design_distribution.csv"
-    for content in (b"", b"iteration,steps\n1,2\n", b"\xff\xfe\x00", (",".join(COLUMNS) + "\n").encode(), table.read_bytes() + b"7,x,y\n"):
+    empty, whole = (",".join(COLUMNS) + "\n").encode(), table.read_bytes()
+    strange = whole.replace(b"radius", b"colour")
+    for content in (b"", b"iteration,steps\n1,2\n", b"\xff\xfe\x00", empty, strange, whole + b"7,x,y\n"):
         table.write_bytes(content)
         assert_one_sentence(refused(f"run={run}", f"out={tmp_path / 'a.png'}"), "is not a table of a design distribution")
     table.unlink()
