@@ -6,6 +6,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,15 @@ WALL_CLOCK = ("steps_per_second", "seconds")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The rows of progress.csv and the state in the last checkpoint."""
+    """The rows of progress.csv and of the method's own tables, and the state in the last checkpoint."""
 
     rows: list[dict[str, str]]
+    tables: dict[str, list[dict[str, str]]]
     state: dict[str, Any]
 
     def must_equal(self, other: Outcome, what: str) -> None:
         must_equal(self.rows, other.rows, f"progress.csv of {what}")
+        must_equal(self.tables, other.tables, f"The tables of {what}")
         must_equal(self.state, other.state, what)
 
 
@@ -36,9 +39,14 @@ def outcome(config: Mapping[str, Any]) -> Outcome:
     state, _ = checkpoint.load_latest(folder.checkpoints, configuration_hash(config))
     if state is None:
         raise AssertionError(f"The run {folder.path} has no checkpoint.")
-    with open(folder.progress, newline="") as file:
-        rows = [{key: value for key, value in row.items() if key not in WALL_CLOCK} for row in csv.DictReader(file)]
-    return Outcome(rows, {key: value for key, value in state.items() if key not in ("seconds", "progress_length")})
+    rows = [{key: value for key, value in row.items() if key not in WALL_CLOCK} for row in _rows(folder.progress)]
+    tables = {path.stem: _rows(path) for path in sorted(folder.tables.glob("*.csv"))}
+    return Outcome(rows, tables, {key: value for key, value in state.items() if key not in ("seconds", "progress_length")})
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def difference(a: Any, b: Any, where: str = "") -> str | None:

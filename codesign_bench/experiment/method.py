@@ -7,7 +7,7 @@ It takes every step for learning from the pool it is given, which charges the ru
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -48,11 +48,16 @@ class Agent:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What one iteration or generation did. `metrics` are numbers for the logs, such as losses."""
+    """What one iteration or generation did.
+
+    metrics  numbers for the logs, such as losses
+    tables   rows that the runner appends to RUN/tables/NAME.csv; the keys of a table's first row are its columns
+    """
 
     episodes: tuple[EpisodeRecord, ...]
     new_designs: int
     metrics: Mapping[str, float] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, float | int | str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

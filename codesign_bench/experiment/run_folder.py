@@ -10,11 +10,12 @@ import io
 import json
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -75,6 +76,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.designs = path / "designs"
         self.progress = path / "progress.csv"
+        self.tables = path / "tables"
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> RunFolder:
@@ -211,13 +213,13 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         raise
 
 
-class Progress:
-    """progress.csv: one row per evaluation, appended; a resume cuts the file back to the length its checkpoint knows."""
+class Table:
+    """A csv file that only grows, by whole rows; a resume cuts it back to the length that its checkpoint knows."""
 
-    def __init__(self, path: Path, length: int | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, columns: Sequence[str], length: int | None = None) -> None:
+        self.path, self.columns = path, tuple(columns)
         if length is None:
-            write_atomically(path, ",".join(COLUMNS) + "\r\n")
+            write_atomically(path, _csv([self.columns]))
         elif not path.is_file() or path.stat().st_size < length:
             raise StorageError(f"{path} has lost rows that its checkpoint knows of; put the file back or move the run folder away.")
         else:
@@ -230,11 +232,12 @@ class Progress:
     def length(self) -> int:
         return self.path.stat().st_size
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        line = io.StringIO(newline="")
-        csv.DictWriter(line, COLUMNS).writerow(row)
+    def append(self, *rows: Mapping[str, Any]) -> None:
+        for row in rows:
+            if row.keys() != set(self.columns):
+                raise ValueError(f"A row of {self.path.name} has the columns {', '.join(row)}; they must be {', '.join(self.columns)}.")
         with self._opened("ab") as file:
-            file.write(line.getvalue().encode())
+            file.write(_csv([[row[name] for name in self.columns] for row in rows]))
             file.flush()
             os.fsync(file.fileno())
 
@@ -245,3 +248,52 @@ class Progress:
                 yield file
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written ({error.strerror}).") from None
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
+
+
+class Progress(Table):
+    """progress.csv: one row per evaluation."""
+
+    def __init__(self, path: Path, length: int | None = None) -> None:
+        super().__init__(path, COLUMNS, length)
+
+
+class Tables:
+    """Files that a method keeps besides progress.csv: tables/NAME.csv, each begun with its first rows, whose keys are its
+    columns. `lengths` belongs into the checkpoint; what it does not know of is removed on resume."""
+
+    def __init__(self, folder: Path, lengths: Mapping[str, int] | None = None) -> None:
+        self.folder, known = folder, lengths or {}
+        for path in folder.glob("*.csv"):
+            if path.stem not in known:
+                path.unlink()
+        self._tables = {name: Table(self._path(name), self._columns(name), length) for name, length in known.items()}
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        return {name: table.length for name, table in self._tables.items()}
+
+    def append(self, tables: Mapping[str, Sequence[Mapping[str, float | int | str]]]) -> None:
+        for name, rows in tables.items():
+            if not re.fullmatch("[a-z0-9_]+", name):
+                raise ValueError(f"A table is named {name!r}; allowed are lower-case letters, digits and underscores.")
+            if rows:
+                if name not in self._tables:
+                    self.folder.mkdir(exist_ok=True)
+                    self._tables[name] = Table(self._path(name), tuple(rows[0]))
+                self._tables[name].append(*rows)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.csv"
+
+    def _columns(self, name: str) -> Sequence[str]:
+        try:
+            with open(self._path(name), newline="", encoding="utf-8") as file:
+                return next(csv.reader(file), [])
+        except (OSError, UnicodeDecodeError):
+            return []  # Table says what is wrong

@@ -19,7 +19,7 @@ from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
-from codesign_bench.experiment.run_folder import Progress, RunFolder, configuration_hash, write_atomically
+from codesign_bench.experiment.run_folder import Progress, RunFolder, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
@@ -165,6 +165,7 @@ class Run:
         self.train_returns: list[float] = []
         self.seconds_before, self.started = 0.0, time.monotonic()
         self.progress = self._resume(state) if state is not None else Progress(folder.progress)
+        self.tables = Tables(folder.tables, state.get("tables") if state is not None else None)
         self.steps_at_start = self.ledger.charged
         self.display = Display(plan.settings.progress, self.ledger.charged, plan.budget.until, folder.path)
         self.tracker = Tracker(folder.path, plan.settings.tensorboard, plan.settings.wandb, self.ledger.charged)
@@ -178,6 +179,8 @@ class Run:
         self.designs += iteration.new_designs
         self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
+        with self.signals.protected():
+            self.tables.append(iteration.tables)
 
     def evaluation_is_due(self) -> bool:
         every, charged = self.plan.budget.evaluate_every, self.ledger.charged
@@ -255,6 +258,7 @@ class Run:
             "train_returns": self.train_returns,
             "seconds": self.seconds,
             "progress_length": self.progress.length,
+            "tables": self.tables.lengths,
         }
 
     def _resume(self, state: dict[str, Any]) -> Progress:

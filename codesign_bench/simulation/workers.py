@@ -94,6 +94,14 @@ class WorkerPool:
             return Rollout.concatenate([sampler.collect(p, steps) for sampler, p in zip(self._local, policies, strict=True)])
         return Rollout.concatenate(self._ask("collect", [(p, steps) for p in policies]))
 
+    def rebuild(self, groups: Sequence[Group]) -> None:
+        """As many other groups in the processes of the old ones: new designs and streams; open episodes are dropped."""
+        self.groups = self._one_each(groups, "new groups")
+        if self._local:
+            self._local = [group.build() for group in groups]
+        else:
+            self._ask("build", list(groups))
+
     def state_dict(self) -> list[dict[str, Any]]:
         """The state of every group, in order."""
         if self._local:

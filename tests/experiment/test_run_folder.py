@@ -23,6 +23,7 @@ from codesign_bench.experiment.run_folder import (
     RunDiffers,
     RunFolder,
     RunInUse,
+    Tables,
     configuration_hash,
     write_atomically,
 )
@@ -286,6 +287,84 @@ def test_progress_appends_and_cuts(tmp_path: Path) -> None:
     progress.append(dict.fromkeys(COLUMNS, 2.5))
     Progress(path, length).append(dict.fromkeys(COLUMNS, 3.5))
     assert [row["steps"] for row in csv.DictReader(path.read_text().splitlines())] == ["1.5", "3.5"]
+
+
+# ---- tables/ ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_method_keeps_tables(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    note = runner.Run.note
+
+    def noting(self: runner.Run, iteration: Any) -> None:
+        seen.append(iteration.tables)
+        note(self, iteration)
+
+    monkeypatch.setattr(runner.Run, "note", noting)
+    config = toy()
+    tables = run(config).tables
+    assert tables.keys() == {"slots", "second"}
+    assert tables["slots"] == [{key: str(value) for key, value in row.items()} for part in seen for row in part["slots"]]
+    assert len(tables["slots"]) == 4 * 4
+    assert tables["second"] == [{"odd": "a, b"}] * 2
+
+
+@pytest.mark.parametrize("crash_at", [1, 2, 3, 4])
+def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash_at: int) -> None:
+    """A crash between the rows of an iteration and its checkpoint, also before the first one."""
+    expected, config = run(toy()), toy(results=str(tmp_path / "other"))
+    save = runner.Run.save
+
+    def crash(self: runner.Run) -> None:
+        if self.iteration == crash_at:
+            raise MemoryError("crash")
+        save(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(runner.Run, "save", crash)
+        with pytest.raises(MemoryError):
+            runner.run(config)
+    tables = folder_of(config) / "tables"
+    assert len((tables / "slots.csv").read_text().splitlines()) > 1
+    for path in tables.iterdir():
+        with open(path, "ab") as file:
+            file.write(b"7,8")
+    (tables / "left_over.csv").write_text("from nowhere")
+    resumed = run(config)
+    expected.must_equal(resumed, "a run that crashed between its rows and their checkpoint")
+    assert {path.name for path in tables.iterdir()} == {"slots.csv", "second.csv"}
+
+
+@pytest.mark.parametrize("damage", ["missing", "shortened"])
+def test_a_table_that_lost_rows_is_refused_with_a_sentence(toy: Toys, damage: str) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    path = folder_of(config) / "tables" / "slots.csv"
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(CodesignError) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "slots.csv has lost rows")
+
+
+def test_tables_begin_with_their_first_rows(tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+    tables.append({"empty": []})
+    assert tables.lengths == {}
+    tables.append({"a": [{"x": 1, "y": 0.1}, {"y": 0.2, "x": 2}]})
+    lengths = tables.lengths
+    tables.append({"a": [{"x": 3, "y": 0.3}], "b": [{"z": "n"}]})
+    resumed = Tables(tmp_path / "tables", lengths)
+    resumed.append({"a": [{"x": 4, "y": 0.4}]})
+    assert (tmp_path / "tables" / "a.csv").read_bytes() == b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n"
+    assert not (tmp_path / "tables" / "b.csv").exists()
+    with pytest.raises(ValueError, match=r"A row of a\.csv has the columns x; they must be x, y"):
+        resumed.append({"a": [{"x": 5}]})
+    with pytest.raises(ValueError, match="allowed are lower-case letters"):
+        resumed.append({"../a": [{"x": 5}]})
+    assert resumed.lengths == {"a": len(b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n")}
 
 
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,9 @@ class Toy(Method):
         if self.flaw == "litters":
             Path("litter.txt").write_text("x")
         self.weights += torch.from_numpy(0.1 * step * np.sign(rollout.reward.mean())).float()
-        return Iteration(rollout.episodes, len(rollout.episodes), {"reward": float(rollout.reward.mean())})
+        rewards = [{"iteration": self.iterations, "slot": i, "reward": reward} for i, reward in enumerate(rollout.reward.sum(0).tolist())]
+        tables = {"slots": rewards, **({"second": [{"odd": "a, b"}]} if self.iterations % 2 == 0 else {})}
+        return Iteration(rollout.episodes, len(rollout.episodes), {"reward": float(rollout.reward.mean())}, tables)
 
     def champion(self) -> Agent:
         if self.flaw == "evaluation trains":

@@ -1,0 +1,182 @@
+"""Continuous design (Ha, 2019): one controller learns with PPO on a population of designs, and the returns of the designs
+move the distribution that they are drawn from. With sigma 0 it is PPO on the expert design (method=expert)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.ppo import PPO, PPOConfig
+from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
+from codesign_bench.simulation.workers import Group
+from methods.continuous.controller import Controller, ControllerConfig, Value, ValueConfig
+from methods.continuous.distribution import DesignConfig, DesignDistribution
+from methods.continuous.parameters import DesignParameters
+
+Array = NDArray[Any]
+Row = dict[str, float | int | str]
+
+
+@dataclass(frozen=True)
+class ContinuousConfig:
+    design: DesignConfig
+    controller: ControllerConfig
+    value: ValueConfig
+    ppo: PPOConfig
+
+
+class Continuous(Method):
+    config_class = ContinuousConfig
+
+    @staticmethod
+    def iteration_steps(budget: Budget) -> int:
+        return budget.batch
+
+    def __init__(self, config: ContinuousConfig, context: Context) -> None:
+        self.config, self.context = config, context
+        self.task = context.task.with_expert()
+        self.parameters = DesignParameters(self.task, config.design.range)
+        self.distribution = DesignDistribution(self.parameters.size, config.design)
+        self.pairs, self.quota = antithetic_pairs(context.budget.batch, self.task.config.max_steps, context.groups)
+        torch.manual_seed(context.streams.integer("networks"))
+        self.controller, self.value = Controller(self.task, config.controller), Value(self.task, config.value)
+        self.ppo = PPO(self.controller, self.value, config.ppo, context.device)
+        self.iteration = 0
+        self.tried = np.zeros((0, self.parameters.size))
+        self.pool = context.pool(self._groups([self.task.initial_design] * (2 * self.pairs)))
+
+    def iterate(self) -> Iteration:
+        """Every design of the population takes its quota from a fresh start; nothing is open between iterations."""
+        window = self._window()
+        noise = self.context.streams.generator("designs", self.iteration).standard_normal((self.pairs, self.parameters.size))
+        noise *= window != "frozen"
+        members = self.distribution.members(noise)
+        designs = [self.parameters.design(w) for w in members]
+        self.pool.rebuild(self._groups(designs))
+        rollout = self.pool.collect(self.controller.acting(), self.quota)
+        steps, bootstrap = steps_of_rollout(rollout, self.task.space)
+        losses = self.ppo.learn(rollout, steps, bootstrap, self.context.streams.generator("minibatches", self.iteration))
+        self.controller.merge(steps)
+        self.value.merge(steps)
+        returns = mean_returns(rollout.episodes, len(designs))
+        if window == "learn":
+            self.distribution.update(noise, returns)
+        self.iteration += 1
+        return Iteration(rollout.episodes, self._new_designs(designs), vars(losses), self._tables(members, returns))
+
+    def champion(self) -> Agent:
+        """The design at mu with its mean controls."""
+        task = self.task.starting_from(self.parameters.design(self.distribution.mu), self.task.space)
+        return Agent(task, self.controller.acting(deterministic=True), NO_TRANSFORM)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "controller": self.controller.state_dict(),
+            "value": self.value.state_dict(),
+            "normalisers": [self.controller.normaliser.state_dict(), self.value.normaliser.state_dict()],
+            "ppo": self.ppo.state_dict(),
+            "distribution": self.distribution.state_dict(),
+            "iteration": self.iteration,
+            "tried": torch.from_numpy(self.tried),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.controller.load_state_dict(state["controller"])
+        self.value.load_state_dict(state["value"])
+        for network, saved in zip((self.controller, self.value), state["normalisers"], strict=True):
+            network.normaliser.load_state_dict(saved)
+        self.ppo.load_state_dict(state["ppo"])
+        self.distribution.load_state_dict(state["distribution"])
+        self.iteration = int(state["iteration"])
+        self.tried = state["tried"].numpy().copy()
+
+    def close(self) -> None:
+        self.pool.close()
+
+    # ---- the parts of an iteration -----------------------------------------------------------------------------------
+
+    def _window(self) -> Literal["warm up", "learn", "frozen"]:
+        """What the distribution does in the coming iteration; frozen, all designs are mu."""
+        design, ledger = self.config.design, self.context.ledger
+        if ledger.left <= design.freeze_last_steps:
+            return "frozen"
+        return "warm up" if ledger.charged < design.warmup_steps else "learn"
+
+    def _groups(self, designs: Sequence[Design]) -> list[Group]:
+        """Partners of a pair follow each other and share the stream of their simulator starts. Streams are numbered by
+        iteration, so there is no state to keep."""
+        streams, count = self.context.streams, self.context.groups
+        starts = [streams.sequence("starts", self.iteration, member // 2) for member in range(len(designs))]
+        return [
+            Group(
+                self.task,
+                len(part),
+                streams.sequence("sampler", self.iteration, number),
+                NO_TRANSFORM,
+                tuple(designs[i] for i in part),
+                tuple(starts[i] for i in part),
+            )
+            for number, part in enumerate(np.array_split(np.arange(len(designs)), count))
+        ]
+
+    def _new_designs(self, designs: Sequence[Design]) -> int:
+        """Designs that were not in the population before; those that noise makes are always new."""
+        attributes = np.unique([design.attributes[self.parameters.tunable] for design in designs], axis=0)
+        new = len(np.unique(np.concatenate([self.tried, attributes]), axis=0)) - len(self.tried)
+        self.tried = attributes
+        return new
+
+    # ---- records -----------------------------------------------------------------------------------------------------
+
+    def _tables(self, members: Array, returns: Array) -> dict[str, list[Row]]:
+        """None if all designs are the expert."""
+        design, steps = self.config.design, self.context.ledger.charged
+        if design.sigma == 0 and design.learning_rate == 0:
+            return {}
+        population: Row = {
+            "iteration": self.iteration,
+            "steps": steps,
+            "return_mean": float(returns.mean()),
+            "return_std": float(returns.std()),
+            "return_best": float(returns.max()),
+            "return_worst": float(returns.min()),
+            "clipped": self.parameters.clipped(members),
+        }
+        first = self._rows(0, 0, DesignDistribution(self.parameters.size, design)) if self.iteration == 1 else []
+        return {"population": [population], "design_distribution": first + self._rows(self.iteration, steps, self.distribution)}
+
+    def _rows(self, iteration: int, steps: int, distribution: DesignDistribution) -> list[Row]:
+        value = self.parameters.physical(distribution.mu).tolist()
+        numbers = zip(self.parameters.names, distribution.mu.tolist(), distribution.sigma.tolist(), value, strict=True)
+        return [
+            {"iteration": iteration, "steps": steps, "part": part, "attribute": attribute, "mu": mu, "sigma": sigma, "value": physical}
+            for (part, attribute), mu, sigma, physical in numbers
+        ]
+
+
+def antithetic_pairs(batch: int, longest: int, groups: int) -> tuple[int, int]:
+    """Pairs of designs, and the steps of each design: a whole episode at least, so that each design has a return."""
+    pairs = batch // (2 * longest)
+    if pairs < 1 or batch % (2 * pairs) or 2 * pairs < groups:
+        least = max(1, -(-groups // 2)) * 2 * longest
+        raise ConfigError(
+            f"budget.batch is {batch}; allowed are multiples of {2 * longest}, two episodes for each pair of designs, from {least} up."
+        )
+    return pairs, batch // (2 * pairs)
+
+
+def mean_returns(episodes: Sequence[EpisodeRecord], designs: int) -> Array:
+    """[designs]: the mean undiscounted return of the episodes that each design completed; slot i runs design i."""
+    slot = [episode.slot for episode in episodes]
+    total = np.bincount(slot, weights=[episode.total_return for episode in episodes], minlength=designs)
+    mean: Array = total / np.bincount(slot, minlength=designs)
+    return mean
