@@ -7,7 +7,7 @@ It takes every step for learning from the pool it is given, which charges the ru
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -48,16 +48,23 @@ class Agent:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What one iteration or generation did. `metrics` are numbers for the logs, such as losses."""
+    """What one iteration or generation did. `metrics` are numbers for the logs, such as losses; `rows` go to the method's
+    tables."""
 
     episodes: tuple[EpisodeRecord, ...]
     new_designs: int
     metrics: Mapping[str, float] = field(default_factory=dict)
+    rows: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+
+
+def _nothing() -> None:
+    """Saves no checkpoint."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the runner gives to a method besides its configuration."""
+    """What the runner gives to a method besides its configuration. `checkpoint` saves the run as it is; a method with long
+    iterations calls it in the middle of one, when its state is whole."""
 
     task: Task
     budget: Budget
@@ -66,6 +73,7 @@ class Context:
     groups: int
     workers: int
     device: str
+    checkpoint: Callable[[], None] = _nothing
 
     def pool(self, groups: list[Group]) -> WorkerPool:
         """The only source of steps for learning."""
@@ -77,6 +85,10 @@ class Method(ABC):
 
     config_class: ClassVar[type]
     """Dataclass that mirrors conf/method/NAME.yaml, without `name` and `plugin`."""
+    evaluate_each_iteration: ClassVar[bool] = False
+    """Evaluated after every iteration, whatever budget.evaluate_every says: methods whose champion is another one each time."""
+    tables: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Names and columns of tables besides progress.csv that the run folder gets; iterations bring their rows."""
 
     @staticmethod
     @abstractmethod

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -212,12 +212,13 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 class Progress:
-    """progress.csv: one row per evaluation, appended; a resume cuts the file back to the length its checkpoint knows."""
+    """progress.csv, one row per evaluation, or another table; rows are appended, and a resume cuts the file back to the length
+    its checkpoint knows."""
 
-    def __init__(self, path: Path, length: int | None = None) -> None:
-        self.path = path
+    def __init__(self, path: Path, length: int | None = None, columns: Sequence[str] = COLUMNS) -> None:
+        self.path, self.columns = path, columns
         if length is None:
-            write_atomically(path, ",".join(COLUMNS) + "\r\n")
+            write_atomically(path, ",".join(columns) + "\r\n")
         elif not path.is_file() or path.stat().st_size < length:
             raise StorageError(f"{path} has lost rows that its checkpoint knows of; put the file back or move the run folder away.")
         else:
@@ -230,11 +231,11 @@ class Progress:
     def length(self) -> int:
         return self.path.stat().st_size
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        line = io.StringIO(newline="")
-        csv.DictWriter(line, COLUMNS).writerow(row)
+    def append(self, *rows: Mapping[str, Any]) -> None:
+        lines = io.StringIO(newline="")
+        csv.DictWriter(lines, self.columns).writerows(rows)
         with self._opened("ab") as file:
-            file.write(line.getvalue().encode())
+            file.write(lines.getvalue().encode())
             file.flush()
             os.fsync(file.fileno())
 

@@ -155,9 +155,8 @@ class Run:
         self.plan, self.folder, self.signals = plan, folder, signals
         self.ledger = Ledger(plan.budget.steps)
         self.streams = Streams(plan.settings.seed)
-        context = Context(
-            plan.task, plan.budget, self.streams, self.ledger, plan.settings.sampler.groups, plan.workers, plan.settings.device
-        )
+        groups, device = plan.settings.sampler.groups, plan.settings.device
+        context = Context(plan.task, plan.budget, self.streams, self.ledger, groups, plan.workers, device, self.save)
         self.method = plan.method_class(plan.method_config, context)
         self.iteration, self.evaluations = 0, 0
         self.best_return = -np.inf
@@ -165,6 +164,10 @@ class Run:
         self.train_returns: list[float] = []
         self.seconds_before, self.started = 0.0, time.monotonic()
         self.progress = self._resume(state) if state is not None else Progress(folder.progress)
+        lengths = state.get("tables", {}) if state is not None else {}
+        self.tables = {
+            name: Progress(folder.path / f"{name}.csv", lengths.get(name), columns) for name, columns in plan.method_class.tables.items()
+        }
         self.steps_at_start = self.ledger.charged
         self.display = Display(plan.settings.progress, self.ledger.charged, plan.budget.until, folder.path)
         self.tracker = Tracker(folder.path, plan.settings.tensorboard, plan.settings.wandb, self.ledger.charged)
@@ -176,11 +179,16 @@ class Run:
         self.train_returns += [episode.total_return for episode in iteration.episodes]
         self.unstable += sum(episode.unstable for episode in iteration.episodes)
         self.designs += iteration.new_designs
+        with self.signals.protected():
+            for name, rows in iteration.rows.items():
+                self.tables[name].append(*rows)
         self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
 
     def evaluation_is_due(self) -> bool:
         every, charged = self.plan.budget.evaluate_every, self.ledger.charged
+        if self.method.evaluate_each_iteration:
+            return True
         return charged // every > (charged - self.plan.iteration_steps) // every or charged >= self.plan.budget.steps
 
     def evaluation_seed(self) -> np.random.SeedSequence:
@@ -222,6 +230,7 @@ class Run:
         self.tracker.log(self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps")})
 
     def save(self) -> None:
+        self.display.update(self.ledger.charged)
         state = self.state_dict()
         with self.signals.protected():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.plan.hash)
@@ -255,6 +264,7 @@ class Run:
             "train_returns": self.train_returns,
             "seconds": self.seconds,
             "progress_length": self.progress.length,
+            "tables": {name: table.length for name, table in self.tables.items()},
         }
 
     def _resume(self, state: dict[str, Any]) -> Progress:
