@@ -25,9 +25,11 @@ from methods.evolution.controller import HALF_LOG_TWO_PI, Controller, FlatActor,
 Array = NDArray[Any]
 
 
-def stacked_policy(
-    controllers: Sequence[Controller], slots: Sequence[int], seeds: Sequence[np.random.SeedSequence] | None
-) -> StackedPolicy:
+Seeds = Sequence[np.random.SeedSequence] | None
+"""Of the action noise of each species; None: no noise."""
+
+
+def stacked_policy(controllers: Sequence[Controller], slots: Sequence[int], seeds: Seeds) -> StackedPolicy:
     """The controllers acting side by side in a sampler whose first slots[0] slots belong to the first one, and so on, from a
     copy of their weights. Without seeds they act deterministically, with the mean of their controls."""
     actors = [controller.actor for controller in controllers]
