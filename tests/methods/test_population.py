@@ -126,7 +126,7 @@ def test_a_species_does_not_depend_on_who_is_trained_with_it() -> None:
 @pytest.mark.parametrize("method", ["nge", "ess", "rgs", "gm_uc"])
 def test_resume_in_the_middle_of_a_generation(method: str, tmp_path: Path) -> None:
     """Every checkpoint, between cohorts too, goes on to the same end."""
-    options = {"gm_uc": ("method.gm_uc.enabled=true", "budget.steps=1280"), "rgs": ("method.redraw_every=2",)}
+    options = {"gm_uc": ("method.gm_uc.enabled=true", "method.gm_uc.steps=3", "budget.steps=1280"), "rgs": ("method.redraw_every=2",)}
     config = small("nge" if method == "gm_uc" else method, *options.get(method, ()))
     saved: list[tuple[int, dict[str, Any]]] = []
     found = make(config, lambda: saved.append((found.context.ledger.charged, json_free(found.state_dict(), tmp_path))))
