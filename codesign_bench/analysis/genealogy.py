@@ -108,7 +108,7 @@ def draw_genealogy(genealogy: Genealogy, task: Task, title: str) -> Any:
 
     line = genealogy.lineage(genealogy.champion)
     portraits = [line[i] for i in np.unique(np.linspace(0, len(line) - 1, min(len(line), MOST_PORTRAITS)).round().astype(int))]
-    figure = Figure(figsize=(12, 12), layout="constrained", dpi=120)
+    figure = Figure(figsize=(12, 10.5), layout="constrained", dpi=120)
     figure.suptitle(title)
     grid = figure.add_gridspec(3, len(portraits), height_ratios=[1.5, 5.5, 2.2])
     top = figure.add_subplot(grid[0, :])
@@ -144,14 +144,11 @@ def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
     finite = np.isfinite(fitness)
     low, high = np.percentile(fitness[finite], [2, 100]) if finite.any() else (0.0, 1.0)
     width = float(np.clip(300 / max(len(lane), 1), 1.0, 7.0))
-    lives = LineCollection(
-        np.stack([np.stack([start, height], 1), np.stack([start + 1, height], 1)], 1)[finite], cmap="viridis", linewidths=width, zorder=2
-    )
+    segments = np.stack([np.stack([start, height], 1), np.stack([start + 1, height], 1)], 1)
+    lives = LineCollection(segments[finite], cmap="viridis", linewidths=width, zorder=2)
     lives.set_array(fitness[finite])
     lives.set_clim(low, max(high, low + 1e-9))
-    dead = LineCollection(
-        np.stack([np.stack([start, height], 1), np.stack([start + 1, height], 1)], 1)[~finite], colors="#bbbbbb", linewidths=width, zorder=2
-    )
+    dead = LineCollection(segments[~finite], colors="#bbbbbb", linewidths=width, zorder=2)
     born = history.drop_duplicates("species")
     children = born[born["parent"].notna()]
     branches = [
@@ -161,13 +158,14 @@ def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
     axes.add_collection(LineCollection(branches, colors="#999999", linewidths=0.6, zorder=1))
     axes.add_collection(lives)
     axes.add_collection(dead)
-    axes.plot(*_path(genealogy, line, lane), color=CHAMPION, linewidth=width * 0.35 + 0.6, zorder=3, label="lineage of the last champion")
+    axes.plot(*_path(genealogy, line, lane), color=CHAMPION, linewidth=width * 0.25 + 1.2, zorder=3)
     axes.set_xlim(-0.5, history["generation"].max() + 0.5)
     axes.set_ylim(-1, len(lane))
     axes.set_yticks([])
     axes.set_xlabel("generation")
     axes.set_ylabel(f"{len(lane)} species, by descent")
-    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    axes.set_title("lineage of the last champion in red", fontsize=8, color=CHAMPION, loc="left", pad=2)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     return lives
 
@@ -185,14 +183,13 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
     for place, number in zip(axes, species, strict=True):
         rows = genealogy.history[genealogy.history["species"] == number]
         design = genealogy.designs[number]
-        picture = Picture(design, task, 480, 480)
+        picture = Picture(design, task, 480, 480, zoom=2.0)
         place.imshow(picture.frame())
         picture.close()
         mutation, fitness = rows["mutation"].iloc[0], rows["fitness"].iloc[-1]
-        place.set_title(
-            f"species {number}\ngeneration {int(rows['born'].iloc[0])}: {mutation}\n{design.num_nodes} bodies, fitness {fitness:.0f}",
-            fontsize=8,
-        )
+        name = f"champion, species {number}" if number == species[-1] else f"species {number}"
+        birth = f"{mutation}, generation {int(rows['born'].iloc[0])}"
+        place.set_title(f"{name}\n{birth}\n{design.num_nodes} bodies, fitness {fitness:.0f}", fontsize=7)
         place.set_xticks([])
         place.set_yticks([])
         place.spines[:].set_color(CHAMPION if number == species[-1] else "#cccccc")
