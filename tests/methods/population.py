@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from codesign_bench.command_line import load_config
+from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from methods.evolution.population import PopulationMethod
+from methods.evolution.species import Species, copied
 
 OVERRIDES = (
     *("method.controller.mlp=[8]", "method.value.gnn=[8,8]", "method.value.mlp=[8]", "method.ppo.minibatch=64", "method.ppo.passes=2"),
@@ -43,3 +45,20 @@ def make(config: dict[str, Any], checkpoint: Callable[[], None] = lambda: None, 
     method = plan.method_class(plan.method_config, context)
     assert isinstance(method, PopulationMethod)
     return method
+
+
+def weights(species: Species) -> dict[str, Any]:
+    return copied(species.controller.state_dict())
+
+
+def equal(a: Any, b: Any) -> bool:
+    return difference(a, b) is None
+
+
+def generations(method: Any, number: int) -> list[list[tuple[int, float]]]:
+    """Numbers and fitness of the population after each of some generations."""
+    history = []
+    for _ in range(number):
+        method.iterate()
+        history.append([(species.number, species.fitness) for species in method.population])
+    return history
