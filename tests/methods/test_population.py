@@ -13,11 +13,10 @@ import torch
 from scipy import stats
 
 from codesign_bench.design.graph import Design
-from codesign_bench.errors import BudgetError, ConfigError
+from codesign_bench.errors import BudgetError
 from codesign_bench.experiment import checkpoint, runner
 from codesign_bench.experiment.equality import must_equal, outcome
 from codesign_bench.experiment.evaluation import evaluate
-from codesign_bench.experiment.runner import Plan
 from codesign_bench.learning.ppo import PPO
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.structured import merged
@@ -44,23 +43,6 @@ def test_steps_add_up(method: str) -> None:
     with pytest.raises(BudgetError):
         found.iterate()
     assert ledger.charged == 960
-
-
-@pytest.mark.parametrize(("budget", "steps"), [("paper", 50_000_000), ("pilot", 2_000_000), ("smoke", 40_000)])
-@pytest.mark.parametrize("method", METHODS)
-def test_presets_come_out_exactly(method: str, budget: str, steps: int) -> None:
-    from codesign_bench.command_line import load_config
-
-    plan = Plan.of(load_config("config", [f"method={method}", f"budget={budget}"]))
-    assert plan.budget.steps == steps
-    assert steps % plan.iteration_steps == 0
-    if budget == "paper":
-        assert (plan.budget.population, plan.budget.agent_batch, steps // plan.iteration_steps) == (20, 20_000, 125)
-
-
-def test_a_budget_that_is_no_whole_number_of_generations_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"budget.steps is 1000; .* iterations of 320 steps, nearest 960 and 1280"):
-        Plan.of(small("nge", "budget.steps=1000"))
 
 
 def test_reproduction_charges_nothing() -> None:
@@ -382,31 +364,6 @@ def test_the_incumbent_only_gets_better_and_can_be_played_again() -> None:
         again = evaluate(method.incumbent_agent(), 3, np.random.SeedSequence(1))
         assert again.returns == champion.returns
         assert again.design == champion.design
-
-
-# ---- configuration ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("method", "override", "sentence"),
-    [
-        ("nge", "method.elimination=1", "method.elimination is 1.0; allowed are numbers from 0 up, below 1"),
-        ("nge", "method.controller.gnn=null", "NGE needs graph networks"),
-        ("nge", "method.cohort=3", "method.cohort is 3; allowed are divisors of the population, 4"),
-        ("nge", "method.cohort=0", "method.cohort is 0; allowed"),
-        ("nge", "method.inner_iterations=0", "method.inner_iterations is 0; allowed"),
-        ("nge", "method.gm_uc.pool=0", "method.gm_uc.pool is 0; allowed"),
-        ("nge", "method.initial.least=5", "method.initial is 5 to 4; allowed"),
-        ("ess", "budget.population=1", "budget.population is 1; allowed are 2 and more"),
-        ("rgs", "method.redraw_every=-1", "method.redraw_every is -1; allowed"),
-        ("rgs", "budget.agent_batch=81", "budget.agent_batch is 81; allowed are multiples of 2"),
-    ],
-)
-def test_impossible_values_are_refused_in_a_sentence(method: str, override: str, sentence: str) -> None:
-    whole = ("budget.steps=12960",) if "budget" in override else ()
-    with pytest.raises(ConfigError) as error:
-        make(small(method, override, *whole))
-    assert sentence in str(error.value)
 
 
 def test_optimisers_are_of_their_own() -> None:
