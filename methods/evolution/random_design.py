@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import mujoco
 import numpy as np
 
@@ -44,6 +42,7 @@ def viable(design: Design, task: Task) -> bool:
     return finite and not task.fallen(body.data.qpos)
 
 
-def first_viable(draw: Callable[[], Design], task: Task) -> Design | None:
-    """The first of at most 50 draws that can be simulated."""
-    return next((design for design in (draw() for _ in range(TRIES)) if viable(design, task)), None)
+def viable_design(task: Task, additions: int, rng: Rng) -> Design:
+    """A random design that can be simulated; after many tries the task's initial one. The size is not drawn anew."""
+    draws = (random_design(task, additions, rng) for _ in range(TRIES))
+    return next((design for design in draws if viable(design, task)), task.initial_design)

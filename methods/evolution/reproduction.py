@@ -11,7 +11,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Context
 from methods.evolution.mutation import MutationConfig, Operator, mutate
 from methods.evolution.population import PopulationConfig, PopulationMethod
-from methods.evolution.random_design import TRIES, first_viable, random_design, viable
+from methods.evolution.random_design import TRIES, viable, viable_design
 from methods.evolution.selection import survivors
 from methods.evolution.species import Species
 
@@ -106,9 +106,5 @@ class Evolution(PopulationMethod):
 
     def _first_design(self, i: int) -> Design:
         rng = self.context.streams.generator("first designs", self.generation, i)
-
-        def draw() -> Design:
-            additions = int(rng.integers(self.config.initial.least, self.config.initial.most + 1))
-            return random_design(self.task, additions, rng)
-
-        return first_viable(draw, self.task) or self.task.initial_design
+        additions = int(rng.integers(self.config.initial.least, self.config.initial.most + 1))
+        return viable_design(self.task, additions, rng)

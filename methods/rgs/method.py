@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from methods.evolution.population import PopulationConfig, PopulationMethod
-from methods.evolution.random_design import first_viable, random_design
+from methods.evolution.random_design import viable_design
 from methods.evolution.species import Species
 
 
@@ -36,5 +36,5 @@ class RGS(PopulationMethod):
     def _design(self, i: int) -> Design:
         """A size drawn uniformly between the initial design and the largest one, grown node by node."""
         rng = self.context.streams.generator("designs", self.generation, i)
-        most = self.task.space.max_nodes - self.task.initial_design.num_nodes
-        return first_viable(lambda: random_design(self.task, int(rng.integers(most + 1)), rng), self.task) or self.task.initial_design
+        additions = int(rng.integers(self.task.space.max_nodes - self.task.initial_design.num_nodes + 1))
+        return viable_design(self.task, additions, rng)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.design.graph import Design
+from codesign_bench.tasks import TASKS, Task, make_task
 from methods.evolution import random_design as module
-from methods.evolution.random_design import first_viable, random_design, viable
+from methods.evolution.random_design import random_design, viable, viable_design
 from tests.methods.population import make, small
 
 
@@ -110,15 +111,21 @@ def test_first_designs_have_one_to_four_nodes_more(method: str) -> None:
 
 
 def test_a_design_that_cannot_be_simulated_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    task = make_task("swimmer")
-    good, seen = task.initial_design, []
-    monkeypatch.setattr(module, "viable", lambda design, _: len(seen) >= 3 or seen.append(design) is not None)
-    assert first_viable(lambda: good, task) is good
-    assert len(seen) == 3
-    monkeypatch.setattr(module, "viable", lambda *_: False)
-    tried: list[int] = []
-    assert first_viable(lambda: tried.append(0) or good, task) is None  # type: ignore[func-returns-value]
-    assert len(tried) == 50
+    """At the same size; after fifty tries it is the initial one."""
+    task, seen = make_task("swimmer"), []
+
+    def fourth(design: Design, _: Task) -> bool:
+        seen.append(design)
+        return len(seen) == 4
+
+    monkeypatch.setattr(module, "viable", fourth)
+    assert viable_design(task, 3, np.random.default_rng(0)) is seen[3]
+    assert len(set(seen)) == 4
+    assert {design.num_nodes for design in seen} == {task.initial_design.num_nodes + 3}
+    seen.clear()
+    monkeypatch.setattr(module, "viable", lambda design, _: seen.append(design) is not None)
+    assert viable_design(task, 3, np.random.default_rng(0)) is task.initial_design
+    assert len(seen) == 50
 
 
 def test_a_design_that_falls_at_once_is_not_viable() -> None:
