@@ -56,20 +56,17 @@ class Genealogy:
 
 def read_genealogy(run: Path) -> Genealogy:
     """The genealogy of a run folder, as far as the run has come."""
-    tables = {name: _read(run / f"{name}.csv", columns) for name, columns in COLUMNS.items()}
-    history = tables["genealogy"]
+    history, births = (_read(run / f"{name}.csv", columns) for name, columns in COLUMNS.items())
     if not len(history):
         raise ConfigError(f"The run {run} has not finished a generation yet; let it take at least one.")
     try:
-        designs = {
-            int(number): Design.from_json(text)
-            for number, text in zip(tables["species"]["species"], tables["species"]["design"], strict=True)
-        }
-    except (DesignError, ValueError) as error:
+        designs = {int(number): Design.from_json(text) for number, text in zip(births["species"], births["design"], strict=True)}
+    except DesignError as error:
         raise ConfigError(f"{run / 'species.csv'} cannot be read: {error}") from None
     known = set(history["species"])
-    if not known <= set(designs) or not set(history["parent"].dropna().astype(int)) <= known:
-        raise ConfigError(f"The tables in {run} do not belong together: a species of genealogy.csv is missing.")
+    children = history.dropna(subset="parent")
+    if not known <= set(designs) or not set(children["parent"]) <= known or (children["parent"] >= children["species"]).any():
+        raise ConfigError(f"The tables in {run} do not belong together: a species is missing, or older than its parent.")
     return Genealogy(history, designs)
 
 
@@ -78,12 +75,15 @@ def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
         raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess or rgs.")
     try:
         table = pd.read_csv(file)
+        missing = [column for column in columns if column not in table.columns]
+        if missing:
+            raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
+        numbers = [column for column in columns if column not in ("mutation", "design")]
+        return table.assign(**{column: pd.to_numeric(table[column]) for column in numbers})
     except (ValueError, UnicodeDecodeError) as error:
+        if isinstance(error, ConfigError):
+            raise
         raise ConfigError(f"{file} cannot be read as a table: {' '.join(str(error).split())}") from None
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
-    return table
 
 
 def lanes(genealogy: Genealogy) -> dict[int, int]:

@@ -51,10 +51,14 @@ def single_policy(controller: Controller) -> StackedPolicy:
 class _Layout:
     """What follows from the designs of a batch of graphs alone.
 
-    joints      rows of nodes with a motor; species, graph: whose they are, [joints]
-    counts      joints of each species
-    log_std     [joints]
-    inputs      where the rows (or flat views) of the batch go in the stack; outputs: where the means of the joints stand
+    joints   [joints]   rows of the nodes with a motor
+    graph    [joints]   which graph each belongs to
+    counts   [species]  how many each species has
+    log_std  [joints]
+    rows     of each species in the stack, padding included
+    inputs   where in the stack the rows of the batch go (graphs), or which row stands in each place of it (flat views)
+    outputs  [joints]   where in the result the mean of each joint stands
+    neighbours, offsets  of every row of the stack, in compressed rows (graphs)
     """
 
     joints: Array

@@ -14,7 +14,7 @@ from codesign_bench.experiment.method import Context
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
-from methods.evolution.acting import stacked_policy
+from methods.evolution.acting import StackedPolicy, stacked_policy
 from methods.evolution.species import Species, sampler_state, slots_of
 
 Array = NDArray[Any]
@@ -65,7 +65,7 @@ class Cohorts:
             members[member].slots[slot] = state
         return [select_slots(rollout, np.array(mine)) for mine in columns]
 
-    def _policy(self, members: Sequence[Species], group: int, moment: tuple[int, ...]) -> Any:
+    def _policy(self, members: Sequence[Species], group: int, moment: tuple[int, ...]) -> StackedPolicy:
         mine = [member for member, _ in self._places[group]]
         present = sorted(set(mine))
         seeds = [self._streams.sequence("actions", members[m].number, *moment, group) for m in present]

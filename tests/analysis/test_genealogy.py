@@ -54,6 +54,12 @@ def write(path: Path, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> N
         writer.writerows(rows)
 
 
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_bytes().decode().replace("\r\n", "\n")
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
 def test_descent(tmp_path: Path) -> None:
     genealogy = read_genealogy(write_run(tmp_path))
     assert genealogy.champion == 4
@@ -106,6 +112,8 @@ def test_the_lineage_is_drawn_from_birth_to_birth(tmp_path: Path) -> None:
         (lambda run: write(run / "genealogy.csv", GENEALOGY, []), "has not finished a generation yet"),
         (lambda run: (run / "genealogy.csv").write_text(""), "cannot be read as a table"),
         (lambda run: (run / "genealogy.csv").write_text("a,b\n1,2\n"), "lacks the columns generation"),
+        (lambda run: edit(run / "genealogy.csv", "\n1,0,,", "\nx,0,,"), "cannot be read as a table"),
+        (lambda run: edit(run / "genealogy.csv", "\n3,4,3,", "\n3,4,4,"), "older than its parent"),
         (lambda run: write(run / "species.csv", SPECIES, []), "do not belong together"),
         (lambda run: (run / "species.csv").write_text("species,design\n0,{}\n"), "species.csv cannot be read"),
         (lambda run: (run / "config.yaml").unlink(), "config.yaml"),

@@ -168,6 +168,8 @@ def test_a_round_boundary_is_an_exact_prefix(tmp_path: Path) -> None:
     runner.run(short, [])
     runner.run(long, [])
     rows, more = tables(short), tables(long)
+    with open(runner.RunFolder.of(long).progress, newline="") as file:
+        assert [int(row["steps"]) for row in csv.DictReader(file)] == [320, 640, 960]  # a row for every generation
     for name in rows:
         assert rows[name] == more[name][: len(rows[name])]
         assert len(more[name]) > len(rows[name])
