@@ -7,7 +7,7 @@ It takes every step for learning from the pool it is given, which charges the ru
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -57,12 +57,17 @@ class Iteration:
     episodes: tuple[EpisodeRecord, ...]
     new_designs: int
     metrics: Mapping[str, float] = field(default_factory=dict)
-    tables: Mapping[str, Sequence[Mapping[str, float | int | str]]] = field(default_factory=dict)
+    tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]] = field(default_factory=dict)
+
+
+def _nothing() -> None:
+    """Saves no checkpoint."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the runner gives to a method besides its configuration."""
+    """What the runner gives to a method besides its configuration. `checkpoint` saves the run as it is; a method with long
+    iterations calls it in the middle of one, when its state is whole."""
 
     task: Task
     budget: Budget
@@ -71,6 +76,7 @@ class Context:
     groups: int
     workers: int
     device: str
+    checkpoint: Callable[[], None] = _nothing
 
     def pool(self, groups: list[Group]) -> WorkerPool:
         """The only source of steps for learning."""
@@ -82,6 +88,8 @@ class Method(ABC):
 
     config_class: ClassVar[type]
     """Dataclass that mirrors conf/method/NAME.yaml, without `name` and `plugin`."""
+    evaluate_each_iteration: ClassVar[bool] = False
+    """Evaluated after every iteration, whatever budget.evaluate_every says: methods whose champion is another one each time."""
 
     @staticmethod
     @abstractmethod

@@ -278,7 +278,7 @@ class Tables:
     def lengths(self) -> dict[str, int]:
         return {name: table.length for name, table in self._tables.items()}
 
-    def append(self, tables: Mapping[str, Sequence[Mapping[str, float | int | str]]]) -> None:
+    def append(self, tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]]) -> None:
         for name, rows in tables.items():
             if not re.fullmatch("[a-z0-9_]+", name):
                 raise ValueError(f"A table is named {name!r}; allowed are lower-case letters, digits and underscores.")

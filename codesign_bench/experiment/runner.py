@@ -155,9 +155,8 @@ class Run:
         self.plan, self.folder, self.signals = plan, folder, signals
         self.ledger = Ledger(plan.budget.steps)
         self.streams = Streams(plan.settings.seed)
-        context = Context(
-            plan.task, plan.budget, self.streams, self.ledger, plan.settings.sampler.groups, plan.workers, plan.settings.device
-        )
+        groups, device = plan.settings.sampler.groups, plan.settings.device
+        context = Context(plan.task, plan.budget, self.streams, self.ledger, groups, plan.workers, device, self.save)
         self.method = plan.method_class(plan.method_config, context)
         self.iteration, self.evaluations = 0, 0
         self.best_return = -np.inf
@@ -184,6 +183,8 @@ class Run:
 
     def evaluation_is_due(self) -> bool:
         every, charged = self.plan.budget.evaluate_every, self.ledger.charged
+        if self.method.evaluate_each_iteration:
+            return True
         return charged // every > (charged - self.plan.iteration_steps) // every or charged >= self.plan.budget.steps
 
     def evaluation_seed(self) -> np.random.SeedSequence:
@@ -225,6 +226,7 @@ class Run:
         self.tracker.log(self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps")})
 
     def save(self) -> None:
+        self.display.update(self.ledger.charged)
         state = self.state_dict()
         with self.signals.protected():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.plan.hash)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.perf import learning, simulation
+from tests.perf import evolution, learning, simulation
 from tests.perf.table import Table
 
 
@@ -12,6 +12,7 @@ def main() -> int:
     table = Table()
     simulation.measure(table)
     learning.measure(table)
+    evolution.measure(table)
     if table.failures:
         print(f"\n{len(table.failures)} below the bar: {'; '.join(table.failures)}")
         return 1

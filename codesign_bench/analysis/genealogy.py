@@ -1,0 +1,195 @@
+"""The genealogy of a population: which species descends from which, how fit each was, and the lineage of the champion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from codesign_bench.analysis.rendering import Picture
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.tasks.base import Task
+
+Array = NDArray[Any]
+
+COLUMNS = {
+    "genealogy": ("generation", "species", "parent", "born", "mutation", "fitness", "bodies", "champion"),
+    "species": ("species", "design"),
+}
+"""What this reads of the tables that population methods write."""
+CHAMPION = "#c8102e"
+MOST_PORTRAITS = 7
+
+
+@dataclass(frozen=True)
+class Genealogy:
+    """history  one row per species and generation: generation, species, parent (missing for none), born, mutation, fitness,
+             bodies, champion
+    designs  by species
+    """
+
+    history: pd.DataFrame
+    designs: dict[int, Design]
+
+    @property
+    def champion(self) -> int:
+        """The champion of the last generation."""
+        last = self.history[self.history["generation"] == self.history["generation"].max()]
+        return int(last.loc[last["champion"].idxmax(), "species"])
+
+    def parent(self, species: int) -> int | None:
+        value = self.history.loc[self.history["species"] == species, "parent"].iloc[0]
+        return None if pd.isna(value) else int(value)
+
+    def lineage(self, species: int) -> list[int]:
+        """From its first ancestor to the species itself."""
+        line = [species]
+        while (parent := self.parent(line[0])) is not None:
+            line.insert(0, parent)
+        return line
+
+
+def read_genealogy(run: Path) -> Genealogy:
+    """The genealogy of a run folder, as far as the run has come."""
+    history, births = (_read(run / "tables" / f"{name}.csv", columns) for name, columns in COLUMNS.items())
+    if not len(history):
+        raise ConfigError(f"The run {run} has not finished a generation yet; let it take at least one.")
+    try:
+        designs = {int(number): Design.from_json(text) for number, text in zip(births["species"], births["design"], strict=True)}
+    except DesignError as error:
+        raise ConfigError(f"{run / 'tables' / 'species.csv'} cannot be read: {error}") from None
+    known = set(history["species"])
+    children = history.dropna(subset="parent")
+    if not known <= set(designs) or not set(children["parent"]) <= known or (children["parent"] >= children["species"]).any():
+        raise ConfigError(f"The tables in {run} do not belong together: a species is missing, or older than its parent.")
+    return Genealogy(history, designs)
+
+
+def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+    if not file.is_file():
+        raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess or rgs.")
+    try:
+        table = pd.read_csv(file)
+        missing = [column for column in columns if column not in table.columns]
+        if missing:
+            raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
+        numbers = [column for column in columns if column not in ("mutation", "design")]
+        return table.assign(**{column: pd.to_numeric(table[column]) for column in numbers})
+    except (ValueError, UnicodeDecodeError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"{file} cannot be read as a table: {' '.join(str(error).split())}") from None
+
+
+def lanes(genealogy: Genealogy) -> dict[int, int]:
+    """A height for each species: descendants right above their ancestor, the latest born closest to it, so that no line of
+    descent crosses another species' life."""
+    born = genealogy.history.drop_duplicates("species")
+    children: dict[int | None, list[int]] = {}
+    for number, parent in zip(born["species"], born["parent"], strict=True):
+        children.setdefault(None if pd.isna(parent) else int(parent), []).append(int(number))
+    order: list[int] = []
+    stack = list(reversed(children.get(None, [])))
+    while stack:
+        species = stack.pop()
+        order.append(species)
+        stack.extend(children.get(species, []))  # the last pushed, the latest born, comes first
+    return {species: lane for lane, species in enumerate(order)}
+
+
+def draw_genealogy(genealogy: Genealogy, task: Task, title: str) -> Any:
+    """A matplotlib figure: fitness per generation, the tree of all species, and portraits along the champion's lineage."""
+    from matplotlib.figure import Figure
+
+    line = genealogy.lineage(genealogy.champion)
+    portraits = [line[i] for i in np.unique(np.linspace(0, len(line) - 1, min(len(line), MOST_PORTRAITS)).round().astype(int))]
+    figure = Figure(figsize=(12, 10.5), layout="constrained", dpi=120)
+    figure.suptitle(title)
+    grid = figure.add_gridspec(3, len(portraits), height_ratios=[1.5, 5.5, 2.2])
+    top = figure.add_subplot(grid[0, :])
+    tree = figure.add_subplot(grid[1, :], sharex=top)
+    _draw_fitness(top, genealogy)
+    colours = _draw_tree(tree, genealogy, line)
+    figure.colorbar(colours, ax=[top, tree], label="fitness", pad=0.01, fraction=0.03)
+    _draw_portraits([figure.add_subplot(grid[2, i]) for i in range(len(portraits))], genealogy, portraits, task)
+    return figure
+
+
+def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
+    finite = genealogy.history[np.isfinite(genealogy.history["fitness"])]
+    by = finite.groupby("generation")["fitness"]
+    generations = np.array(sorted(by.groups))
+    axes.fill_between(generations, by.min(), by.max(), color="#9fb4c7", alpha=0.4, linewidth=0, label="all species")
+    axes.plot(generations, by.median(), color="#44617b", label="median")
+    axes.plot(generations, by.max(), color=CHAMPION, label="champion of the generation")
+    axes.set_ylabel("fitness")
+    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    axes.tick_params(labelbottom=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
+    """Lives from left to right, coloured by fitness; a thin line where a child branches off; the champion's lineage in red."""
+    from matplotlib.collections import LineCollection
+
+    history, lane = genealogy.history, lanes(genealogy)
+    height = history["species"].map(lane).to_numpy(dtype=np.float64)
+    start = history["generation"].to_numpy(dtype=np.float64) - 0.5
+    fitness = history["fitness"].to_numpy(dtype=np.float64)
+    finite = np.isfinite(fitness)
+    low, high = np.percentile(fitness[finite], [2, 100]) if finite.any() else (0.0, 1.0)
+    width = float(np.clip(300 / max(len(lane), 1), 1.0, 7.0))
+    segments = np.stack([np.stack([start, height], 1), np.stack([start + 1, height], 1)], 1)
+    lives = LineCollection(segments[finite], cmap="viridis", linewidths=width, zorder=2)
+    lives.set_array(fitness[finite])
+    lives.set_clim(low, max(high, low + 1e-9))
+    dead = LineCollection(segments[~finite], colors="#bbbbbb", linewidths=width, zorder=2)
+    born = history.drop_duplicates("species")
+    children = born[born["parent"].notna()]
+    branches = [
+        [(born_in - 0.5, lane[int(parent)]), (born_in - 0.5, lane[int(number)])]
+        for number, parent, born_in in zip(children["species"], children["parent"], children["born"], strict=True)
+    ]
+    axes.add_collection(LineCollection(branches, colors="#999999", linewidths=0.6, zorder=1))
+    axes.add_collection(lives)
+    axes.add_collection(dead)
+    axes.plot(*_path(genealogy, line, lane), color=CHAMPION, linewidth=width * 0.25 + 1.2, zorder=3)
+    axes.set_xlim(-0.5, history["generation"].max() + 0.5)
+    axes.set_ylim(-1, len(lane))
+    axes.set_yticks([])
+    axes.set_xlabel("generation")
+    axes.set_ylabel(f"{len(lane)} species, by descent")
+    axes.set_title("lineage of the last champion in red", fontsize=8, color=CHAMPION, loc="left", pad=2)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    return lives
+
+
+def _path(genealogy: Genealogy, line: list[int], lane: dict[int, int]) -> tuple[list[float], list[int]]:
+    """Along each ancestor's life until the next in line branches off, and along the champion's to the end."""
+    births = genealogy.history.drop_duplicates("species").set_index("species")["born"]
+    times = [float(births[species]) - 0.5 for species in line] + [float(genealogy.history["generation"].max()) + 0.5]
+    x = [time for i in range(len(line)) for time in (times[i], times[i + 1])]
+    return x, [lane[species] for species in line for _ in range(2)]
+
+
+def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], task: Task) -> None:
+    """How the champion came to be: some of its ancestors and itself."""
+    for place, number in zip(axes, species, strict=True):
+        rows = genealogy.history[genealogy.history["species"] == number]
+        design = genealogy.designs[number]
+        picture = Picture(design, task, 480, 480, zoom=2.0)
+        place.imshow(picture.frame())
+        picture.close()
+        mutation, fitness = rows["mutation"].iloc[0], rows["fitness"].iloc[-1]
+        name = f"champion, species {number}" if number == species[-1] else f"species {number}"
+        birth = f"{mutation}, generation {int(rows['born'].iloc[0])}"
+        place.set_title(f"{name}\n{birth}\n{design.num_nodes} bodies, fitness {fitness:.0f}", fontsize=7)
+        place.set_xticks([])
+        place.set_yticks([])
+        place.spines[:].set_color(CHAMPION if number == species[-1] else "#cccccc")

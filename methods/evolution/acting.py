@@ -1,0 +1,267 @@
+"""Many species that act in one batch: their networks are stacked, so that each layer is one batched product.
+
+The species of a batch differ in weights, and in how many rows they have; shorter ones are padded, and what comes out of a
+padding is never read. Action noise comes from a stream for each species, whoever acts beside it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from codesign_bench.learning.networks import JointMLP
+from codesign_bench.learning.normaliser import CLIP, LEAST_DEVIATION, Normaliser
+from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
+from codesign_bench.simulation.graphs import Decision, GraphBatch
+from methods.evolution.controller import HALF_LOG_TWO_PI, Controller, FlatActor, GraphActor
+
+Array = NDArray[Any]
+
+
+Seeds = Sequence[np.random.SeedSequence] | None
+"""Of the action noise of each species; None: no noise."""
+
+
+def stacked_policy(controllers: Sequence[Controller], slots: Sequence[int], seeds: Seeds) -> StackedPolicy:
+    """The controllers acting side by side in a sampler whose first slots[0] slots belong to the first one, and so on, from a
+    copy of their weights. Without seeds they act deterministically, with the mean of their controls."""
+    actors = [controller.actor for controller in controllers]
+    normaliser = [controller.normaliser for controller in controllers]
+    graph = [actor for actor in actors if isinstance(actor, GraphActor)]
+    flat = [actor for actor in actors if isinstance(actor, FlatActor)]
+    if len(graph) == len(actors):
+        return GraphPolicy(graph, normaliser, slots, seeds)
+    assert len(flat) == len(actors)
+    return FlatPolicy(flat, normaliser, slots, seeds)
+
+
+def single_policy(controller: Controller) -> StackedPolicy:
+    """One controller, deterministic, for any number of graphs."""
+    return stacked_policy([controller], [1], None)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What follows from the designs of a batch of graphs alone.
+
+    joints   [joints]   rows of the nodes with a motor
+    graph    [joints]   which graph each belongs to
+    counts   [species]  how many each species has
+    log_std  [joints]
+    rows     of each species in the stack, padding included
+    inputs   where in the stack the rows of the batch go (graphs), or which row stands in each place of it (flat views)
+    outputs  [joints]   where in the result the mean of each joint stands
+    neighbours, offsets  of every row of the stack, in compressed rows (graphs)
+    """
+
+    joints: Array
+    graph: Array
+    counts: list[int]
+    log_std: Array
+    rows: int
+    inputs: Array
+    outputs: Array
+    neighbours: Tensor | None = None
+    offsets: Tensor | None = None
+
+
+class StackedPolicy(ABC):
+    """Species side by side; see `stacked_policy`."""
+
+    def __init__(self, species: int, slots: Sequence[int], seeds: Seeds) -> None:
+        self.species, self.slots = species, list(slots)
+        self._rngs = None if seeds is None else [np.random.default_rng(seed) for seed in seeds]
+        self._graphs: GraphBatch | None = None
+        self._layout: _Layout | None = None
+
+    @torch.inference_mode()
+    def __call__(self, graphs: GraphBatch) -> Decision:
+        if graphs is not self._graphs or self._layout is None:
+            self._graphs, self._layout = graphs, self._arrange(graphs, self._species_of_graph(graphs))
+        layout = self._layout
+        control = self._means(graphs, layout)
+        actions = np.zeros((graphs.num_nodes, ACTION_SIZE), dtype=np.float32)
+        each = -layout.log_std - np.float32(HALF_LOG_TWO_PI)
+        if self._rngs is not None:
+            parts = [rng.standard_normal(count, dtype=np.float32) for rng, count in zip(self._rngs, layout.counts, strict=True)]
+            z = np.concatenate(parts)
+            control = control + z * np.exp(layout.log_std)
+            each -= 0.5 * (z * z)
+        actions[layout.joints, CONTROL] = control
+        return Decision(actions, np.bincount(layout.graph, weights=each, minlength=graphs.num_graphs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_graphs": None, "_layout": None}
+
+    def _species_of_graph(self, graphs: GraphBatch) -> Array:
+        if self.species == 1:
+            return np.zeros(graphs.num_graphs, dtype=np.int64)
+        return np.repeat(np.arange(self.species), self.slots)
+
+    @abstractmethod
+    def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout: ...
+
+    @abstractmethod
+    def _means(self, graphs: GraphBatch, layout: _Layout) -> Array:
+        """[joints] float32"""
+
+
+class GraphPolicy(StackedPolicy):
+    """Graph networks: the rows of a species are the nodes of all its graphs."""
+
+    def __init__(self, actors: Sequence[GraphActor], normalisers: Sequence[Normaliser], slots: Sequence[int], seeds: Seeds) -> None:
+        super().__init__(len(actors), slots, seeds)
+        self._normalise = _Normalisers(normalisers)
+        gnns = [actor.network.gnn for actor in actors]
+        embeds = [gnn.embed for gnn in gnns if gnn is not None]
+        self._embed = _stack([e.bias for e in embeds])[:, None], _stack([e.weight.t() for e in embeds])
+        self._layers = []
+        for convs in zip(*[list(gnn.graph_convs()) for gnn in gnns if gnn is not None], strict=True):
+            bias = _stack([c.neighbour.bias for c in convs])[:, None]
+            self._layers.append((bias, _stack([c.neighbour.weight.t() for c in convs]), _stack([c.own.weight.t() for c in convs])))
+        self._head = _StackedMLP([actor.network.head for actor in actors])
+        self._log_std: Array = _stack([actor.log_std for actor in actors]).numpy()[:, 0]
+
+    def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout:
+        count = np.diff(graphs.offsets)
+        graph_of_row = np.repeat(np.arange(graphs.num_graphs), count)
+        species_of_row = species[graph_of_row]
+        rows_of_species = np.bincount(species_of_row, minlength=self.species)
+        rows = int(rows_of_species.max())
+        first = np.cumsum(rows_of_species) - rows_of_species
+        place = species_of_row * rows + np.arange(len(species_of_row)) - first[species_of_row]
+        joints = np.flatnonzero(graphs.parents >= 0)
+        target, source = place[graphs.edges]
+        order = np.argsort(target, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=self.species * rows))])
+        return _Layout(
+            joints=joints,
+            graph=graph_of_row[joints],
+            counts=np.bincount(species_of_row[joints], minlength=self.species).tolist(),
+            log_std=self._log_std[species_of_row[joints]],
+            rows=rows,
+            inputs=place,
+            outputs=place[joints],
+            neighbours=torch.from_numpy(source[order]),
+            offsets=torch.from_numpy(offsets),
+        )
+
+    def _means(self, graphs: GraphBatch, layout: _Layout) -> Array:
+        padded = np.zeros((self.species * layout.rows, graphs.features.shape[1]), dtype=np.float32)
+        padded[layout.inputs] = graphs.features
+        x = torch.from_numpy(self._normalise(padded.reshape(self.species, layout.rows, -1)))
+        x = torch.baddbmm(self._embed[0], x, self._embed[1])
+        for bias, neighbour, own in self._layers:
+            assert layout.neighbours is not None
+            assert layout.offsets is not None
+            flat = x.view(self.species * layout.rows, -1)
+            summed = torch.embedding_bag(flat, layout.neighbours, layout.offsets, False, 0, False, None, True)[0]
+            x = torch.baddbmm(bias, summed.view_as(x), neighbour).baddbmm_(x, own).relu_()
+        means: Array = self._head(x).numpy().reshape(-1)[layout.outputs]
+        return means
+
+
+class FlatPolicy(StackedPolicy):
+    """MLPs on flat views: the rows of a species are its graphs, padded to the longest view."""
+
+    def __init__(self, actors: Sequence[FlatActor], normalisers: Sequence[Normaliser], slots: Sequence[int], seeds: Seeds) -> None:
+        super().__init__(len(actors), slots, seeds)
+        self._orders = [actor.view.order for actor in actors]
+        self._nodes = max(actor.view.nodes for actor in actors)
+        self._normalise = _Normalisers(normalisers)
+        self._head = _StackedMLP([actor.network for actor in actors])
+        self._log_std: list[Array] = [actor.log_std.detach().cpu().numpy().copy() for actor in actors]
+
+    def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout:
+        rows = int(np.bincount(species, minlength=self.species).max())
+        inputs = np.full((self.species, rows, self._nodes), graphs.num_nodes)
+        joints, outputs, log_std, which = [], [], [], []
+        used = [0] * self.species
+        for graph, (mine, first) in enumerate(zip(species.tolist(), graphs.offsets[:-1].tolist(), strict=True)):
+            order, row = self._orders[mine], used[mine]
+            used[mine] += 1
+            inputs[mine, row, : len(order)] = first + order
+            joints.append(first + order[1:])
+            outputs.append((mine * rows + row) * (self._nodes - 1) + np.arange(len(order) - 1))
+            log_std.append(self._log_std[mine])
+            which.append(np.full(len(order) - 1, graph))
+        graph_of_joint = np.concatenate(which)
+        return _Layout(
+            joints=np.concatenate(joints),
+            graph=graph_of_joint,
+            counts=np.bincount(species[graph_of_joint], minlength=self.species).tolist(),
+            log_std=np.concatenate(log_std),
+            rows=rows,
+            inputs=inputs,
+            outputs=np.concatenate(outputs),
+        )
+
+    def _means(self, graphs: GraphBatch, layout: _Layout) -> Array:
+        with_padding = np.concatenate([graphs.features, np.zeros((1, graphs.features.shape[1]), dtype=np.float32)])
+        views = with_padding[layout.inputs].reshape(self.species, layout.rows, -1)
+        means: Array = self._head(torch.from_numpy(self._normalise(views))).numpy().reshape(-1)[layout.outputs]
+        return means
+
+
+# ---- stacks -------------------------------------------------------------------------------------------------------------
+
+
+class _Normalisers:
+    """Normalisers side by side: [species, rows, size], each species with its own statistics, as Normaliser computes it."""
+
+    def __init__(self, normalisers: Sequence[Normaliser]) -> None:
+        size = max(len(n.mean) for n in normalisers)
+        self._mean, self._scale = np.zeros((len(normalisers), 1, size)), np.zeros((len(normalisers), 1, size))
+        self._clip = np.full((len(normalisers), 1, 1), CLIP)
+        for i, n in enumerate(normalisers):
+            mine = slice(0, len(n.mean))
+            if n.count == 0:  # nothing is known yet: features pass as they are
+                self._scale[i, 0, mine], self._clip[i] = 1.0, np.inf
+                continue
+            deviation = np.sqrt(n.squares / n.count)
+            self._mean[i, 0, mine] = n.mean
+            self._scale[i, 0, mine] = np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
+
+    def __call__(self, features: Array) -> Array:
+        out = (features - self._mean) * self._scale
+        return np.clip(out, -self._clip, self._clip, out=out).astype(np.float32)
+
+
+class _StackedMLP:
+    """MLPs of the same depth side by side, padded to the same widths: [species, rows, in] -> [species, rows, out].
+
+    tanh(z) is 2 sigmoid(2 z) - 1, as in codesign_bench/learning/kernels.py.
+    """
+
+    def __init__(self, mlps: Sequence[JointMLP]) -> None:
+        self._layers: list[tuple[Tensor, Tensor]] = []
+        for layer in range(len(mlps[0].weights)):
+            weights = [mlp.weights[layer][0] for mlp in mlps]
+            shifts = [mlp.biases[layer][0] - w.sum(0) if layer else mlp.biases[layer][0] for mlp, w in zip(mlps, weights, strict=True)]
+            self._layers.append((_stack(weights), _stack(shifts)[:, None]))
+
+    def __call__(self, h: Tensor) -> Tensor:
+        last = len(self._layers) - 1
+        for layer, (weight, shift) in enumerate(self._layers):
+            outer = 1.0 if layer == last else 2.0
+            h = torch.baddbmm(shift, h, weight, beta=outer, alpha=outer if layer == 0 else 2 * outer)
+            if layer < last:
+                h.sigmoid_()
+        return h
+
+
+def _stack(tensors: Sequence[Tensor]) -> Tensor:
+    """[species, ...] on the CPU, padded with zeros at the end of each dimension."""
+    parts = [tensor.detach().cpu() for tensor in tensors]
+    shape = [max(part.shape[i] for part in parts) for i in range(parts[0].dim())]
+    result = torch.zeros(len(parts), *shape)
+    for target, part in zip(result, parts, strict=True):
+        target[tuple(slice(0, size) for size in part.shape)] = part
+    return result

@@ -1,0 +1,194 @@
+"""Controllers of one species: a graph network that fits any design, or a plain MLP that fits one skeleton.
+
+Both are a policy, a value network and one normaliser of what they see. The root has no motor, so it has no action.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from codesign_bench.design.graph import Design
+from codesign_bench.learning.batch import Steps
+from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.networks import JointMLP, NodeNetwork, ValueNetwork, check_sizes
+from codesign_bench.learning.normaliser import Normaliser
+from codesign_bench.simulation.episode import CONTROL
+from codesign_bench.tasks.base import Task
+
+Array = NDArray[Any]
+Sizes = tuple[int, ...]
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class ControllerConfig:
+    """gnn: sizes of the GraphConv layers, or null for an MLP that reads all nodes of its skeleton; mlp: hidden layers."""
+
+    gnn: Sizes | None
+    mlp: Sizes
+    log_std: float
+
+    def __post_init__(self) -> None:
+        check_sizes(self.gnn, self.mlp, "method.controller")
+
+
+@dataclass(frozen=True)
+class ValueConfig:
+    """As of the controller; it has a GNN where the controller has one."""
+
+    gnn: Sizes
+    mlp: Sizes
+
+    def __post_init__(self) -> None:
+        check_sizes(self.gnn, self.mlp, "method.value")
+
+
+class Controller:
+    """What a species learns: `actor` and `critic` as PPO wants them, and the normaliser that they share."""
+
+    def __init__(self, design: Design, task: Task, config: ControllerConfig, value: ValueConfig, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.actor: GraphActor | FlatActor
+        self.critic: GraphCritic | FlatCritic
+        if config.gnn is not None:
+            self.normaliser = Normaliser(task.feature_size)
+            self.actor = GraphActor(self.normaliser, config.gnn, config.mlp, config.log_std)
+            self.critic = GraphCritic(self.normaliser, value.gnn, value.mlp)
+        else:
+            view = FlatView(design, task)
+            self.normaliser = Normaliser(view.size)
+            self.actor = FlatActor(view, self.normaliser, config.mlp, config.log_std)
+            self.critic = FlatCritic(view, self.normaliser, value.mlp)
+
+    def merge(self, steps: Steps) -> None:
+        """Adds a batch to the statistics of the normaliser."""
+        self.normaliser.merge(self.actor.features(steps))
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict(), "normaliser": self.normaliser.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Copies; nothing is shared with where the state came from."""
+        self.actor.load_state_dict(state["actor"])
+        self.critic.load_state_dict(state["critic"])
+        self.normaliser.load_state_dict(state["normaliser"])
+
+
+# ---- a graph network ----------------------------------------------------------------------------------------------------
+
+
+class GraphActor(nn.Module):
+    """Features of a node and its neighbours -> mean of its control. No tensor depends on the number of nodes."""
+
+    def __init__(self, normaliser: Normaliser, gnn: Sizes, mlp: Sizes, log_std: float) -> None:
+        super().__init__()
+        self.normaliser = normaliser
+        self.network = NodeNetwork(len(normaliser.mean), 1, 1, gnn, mlp, "mlp", "linear")
+        self.log_std = nn.Parameter(torch.full((1,), log_std))
+
+    @staticmethod
+    def features(steps: Steps) -> Array:
+        return steps.features
+
+    def prepare(self, steps: Steps) -> list[Tensor]:
+        return [torch.from_numpy(self.normaliser(steps.features))]
+
+    def forward(self, x: Tensor, forest: Forest) -> Tensor:
+        """[nodes, features] -> [nodes but the roots, 1], in the order of the forest, in which roots come first."""
+        assert self.network.gnn is not None
+        result: Tensor = self.network.head(self.network.gnn(x, forest)[forest.num_graphs :], ())
+        return result
+
+    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
+        joints = slice(forest.num_graphs, None)
+        mean = self(prepared[0].index_select(0, rows), forest)[:, 0]
+        each = gaussian_log_prob(actions[rows[joints], CONTROL], mean, self.log_std)
+        return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
+
+
+class GraphCritic(nn.Module):
+    """The value is read at the root."""
+
+    def __init__(self, normaliser: Normaliser, gnn: Sizes, mlp: Sizes) -> None:
+        super().__init__()
+        self.normaliser = normaliser
+        self.network = ValueNetwork(len(normaliser.mean), gnn, mlp)
+
+    def prepare(self, steps: Steps) -> Tensor:
+        return torch.from_numpy(self.normaliser(steps.features))
+
+    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
+        result: Tensor = self.network(prepared.index_select(0, rows), forest)
+        return result
+
+
+# ---- an MLP on all nodes of one skeleton --------------------------------------------------------------------------------
+
+
+class FlatView:
+    """The nodes of a design side by side, depth first, children in the order in which they came to be."""
+
+    def __init__(self, design: Design, task: Task) -> None:
+        self.order = np.array(task.space.topology(design).order)
+        self.nodes = design.num_nodes
+        self.size = self.nodes * task.feature_size
+
+    def flat(self, features: Array) -> Array:
+        """[steps * nodes, features] of steps with this skeleton -> [steps, size]"""
+        return features.reshape(-1, self.nodes, features.shape[1])[:, self.order].reshape(-1, self.size)
+
+    def step_of(self, forest: Forest, rows: Tensor) -> Tensor:
+        """[graphs]: which step each graph of a forest is; its root is the first node of the step."""
+        return rows[: forest.num_graphs] // self.nodes
+
+
+class FlatActor(nn.Module):
+    """[steps, nodes * features] -> means of all controls."""
+
+    def __init__(self, view: FlatView, normaliser: Normaliser, mlp: Sizes, log_std: float) -> None:
+        super().__init__()
+        self.view, self.normaliser = view, normaliser
+        self.network = JointMLP(view.size, mlp, view.nodes - 1, joints=1, init="linear")
+        self.log_std = nn.Parameter(torch.full((view.nodes - 1,), log_std))
+
+    def features(self, steps: Steps) -> Array:
+        return self.view.flat(steps.features)
+
+    def prepare(self, steps: Steps) -> list[Tensor]:
+        return [torch.from_numpy(self.normaliser(self.features(steps)))]
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.network(x, ())
+        return result
+
+    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
+        which = torch.from_numpy(chosen).to(actions.device)
+        joints = torch.from_numpy(self.view.order[1:]).to(actions.device)
+        taken = actions[:, CONTROL].view(-1, self.view.nodes)[which][:, joints]
+        return gaussian_log_prob(taken, self(prepared[0].index_select(0, which)), self.log_std).sum(1)
+
+
+class FlatCritic(nn.Module):
+    def __init__(self, view: FlatView, normaliser: Normaliser, mlp: Sizes) -> None:
+        super().__init__()
+        self.view, self.normaliser = view, normaliser
+        self.network = JointMLP(view.size, mlp, 1, joints=1, init="linear")
+
+    def prepare(self, steps: Steps) -> Tensor:
+        return torch.from_numpy(self.normaliser(self.view.flat(steps.features)))
+
+    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
+        result: Tensor = self.network(prepared.index_select(0, self.view.step_of(forest, rows)), ())[:, 0]
+        return result
+
+
+def gaussian_log_prob(taken: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
+    z = (taken - mean) * torch.exp(-log_std)
+    return -0.5 * (z * z) - (log_std + HALF_LOG_TWO_PI)

@@ -1,0 +1,64 @@
+"""Populations that take a second: configurations of NGE, ESS and RGS with small networks, and methods without a runner."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from codesign_bench.command_line import load_config
+from codesign_bench.experiment.equality import difference
+from codesign_bench.experiment.method import Context
+from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.simulation.budget import Ledger
+from methods.evolution.population import PopulationMethod
+from methods.evolution.species import Species, copied
+
+OVERRIDES = (
+    *("method.controller.mlp=[8]", "method.value.gnn=[8,8]", "method.value.mlp=[8]", "method.ppo.minibatch=64", "method.ppo.passes=2"),
+    *("env.max_steps=40", "sampler.groups=2", "evaluation.episodes=2", "workers=0", "progress=false", "tensorboard=false"),
+    *("budget=smoke", "budget.population=4", "budget.agent_batch=80", "budget.batch=160", "budget.steps=960", "budget.evaluate_every=500"),
+)
+"""Three generations of four species with 80 steps each, in two cohorts; a species has two slots of 40 steps."""
+
+
+@cache
+def _loaded(overrides: tuple[str, ...]) -> dict[str, Any]:
+    return load_config("config", list(overrides))
+
+
+def small(method: str, *overrides: str, env: str = "swimmer", results: Path = Path("unused")) -> dict[str, Any]:
+    gnn = ("method.controller.gnn=[8,8]",) if method == "nge" else ()
+    config = _loaded((f"method={method}", f"env={env}", *OVERRIDES, *gnn, *overrides))
+    return {**copy.deepcopy(config), "results": str(results)}
+
+
+def make(config: dict[str, Any], checkpoint: Callable[[], None] = lambda: None, workers: int = 0) -> Any:
+    """The method of a configuration, with a ledger of its own."""
+    plan = Plan.of(config)
+    settings = plan.settings
+    ledger = Ledger(plan.budget.steps)
+    context = Context(plan.task, plan.budget, Streams(settings.seed), ledger, settings.sampler.groups, workers, settings.device, checkpoint)
+    method = plan.method_class(plan.method_config, context)
+    assert isinstance(method, PopulationMethod)
+    return method
+
+
+def weights(species: Species) -> dict[str, Any]:
+    return copied(species.controller.state_dict())
+
+
+def equal(a: Any, b: Any) -> bool:
+    return difference(a, b) is None
+
+
+def generations(method: Any, number: int) -> list[list[tuple[int, float]]]:
+    """Numbers and fitness of the population after each of some generations."""
+    history = []
+    for _ in range(number):
+        method.iterate()
+        history.append([(species.number, species.fitness) for species in method.population])
+    return history

@@ -1,0 +1,244 @@
+"""Controllers through generations: a species is a PPO run like any other, and what children get from their parents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from codesign_bench.design.graph import Design
+from codesign_bench.experiment.equality import must_equal
+from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.simulation.graphs import Rollout
+from methods.evolution.cohort import select_slots
+from methods.evolution.species import Species, copied
+from tests.methods.population import equal, generations, make, small, weights
+
+METHODS = ("nge", "ess", "rgs")
+
+
+# ---- a species is a PPO run ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_without_selection_a_population_is_that_many_ppo_runs(name: str) -> None:
+    """Bit for bit where the stack has the same shape, one species at a time; to rounding where they act side by side."""
+    off = () if name == "rgs" else ("method.elimination=0",)
+    one_by_one, together = (make(small(name, *off, f"method.cohort={cohort}")) for cohort in (1, 4))
+    generations(one_by_one, 3)
+    generations(together, 3)
+    first = make(small(name, *off)).found()
+    for i in range(4):
+        alone = make(small(name, *off, "budget.population=1", "budget.batch=80", "budget.steps=240"))
+        alone.found = lambda i=i: [first[i]]
+        generations(alone, 3)
+        (mine,) = alone.population
+        must_equal(mine.state_dict(), one_by_one.population[i].state_dict(), "a species that was trained alone")
+        species = together.population[i]
+        a, b = weights(species), weights(mine)
+        for part in ("actor", "critic"):
+            assert all(torch.allclose(value, b[part][key], atol=1e-5) for key, value in a[part].items())
+        assert species.fitness == pytest.approx(mine.fitness, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["nge", "ess"])
+def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
+    """Weights, Adam, normaliser: bit for bit what PPO makes of the same batches one after the other."""
+    method = make(small(name, "method.elimination=0.5"))
+    first = make(small(name)).found()
+    rollouts: dict[int, list[Rollout]] = {}
+    collect = method.cohorts.collect
+
+    def noted(members: Any, *moment: int) -> Any:
+        found = collect(members, *moment)
+        for species, rollout in zip(members, found, strict=True):
+            rollouts.setdefault(species.number, []).append(rollout)
+        return found
+
+    method.cohorts.collect = noted
+    generations(method, 3)
+    old = [species for species in method.population if species.born == 0]
+    assert old
+    for species in old:
+        twin = next(s for s in first if s.number == species.number)
+        assert len(rollouts[species.number]) == 3
+        for rollout in rollouts[species.number]:
+            steps, bootstrap = steps_of_rollout(rollout, method.task.space)
+            twin.ppo.learn(rollout, steps, bootstrap, twin.shuffle)
+            twin.controller.merge(steps)
+        must_equal(weights(species), weights(twin), "a survivor")
+        must_equal(species.ppo.state_dict(), twin.ppo.state_dict(), "a survivor's optimisers")
+        assert species.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 3 * 2 * 1
+
+
+def test_selected_slots_are_the_rollout_of_those_slots() -> None:
+    method = make(small("nge", "method.cohort=2"))
+    method.population = method.found()
+    members = method.population[:2]
+    whole: list[Rollout] = []
+    collect = method.cohorts.pool.collect
+    method.cohorts.pool.collect = lambda *arguments: whole.append(found := collect(*arguments)) or found
+    parts = method.cohorts.collect(members, 0, 0)
+    (rollout,) = whole
+    order = [place for places in method.cohorts._places for place in places]
+    for member, part in enumerate(parts):
+        columns = [column for column, (who, _) in enumerate(order) if who == member]
+        assert [slot for who, slot in order if who == member] == list(range(len(columns)))
+        for t in range(len(rollout.reward)):
+            for slot, column in enumerate(columns):
+                assert part.reward[t, slot] == rollout.reward[t, column]
+                nodes = members[member].design.num_nodes
+                mine, theirs = part.node_offset[t, slot], rollout.node_offset[t, column]
+                assert np.array_equal(part.state[mine : mine + nodes], rollout.state[theirs : theirs + nodes])
+                assert np.array_equal(part.actions[mine : mine + nodes], rollout.actions[theirs : theirs + nodes])
+                assert np.array_equal(
+                    part.designs.attributes[part.designs.offsets[part.design[t, slot]] :][:nodes], members[member].design.attributes
+                )
+    both = select_slots(rollout, np.arange(rollout.reward.shape[1]))
+    assert np.array_equal(both.state, rollout.state)
+    assert np.array_equal(both.last_state, rollout.last_state)
+    assert both.episodes == rollout.episodes
+
+
+# ---- inheritance --------------------------------------------------------------------------------------------------------
+
+
+def with_child(name: str, *overrides: str) -> tuple[Any, Species, Species, dict[str, Any]]:
+    """A population in its second generation before training, its child, the parent, and the parent's weights then."""
+    method = make(small(name, *overrides))
+    method.iterate()
+    method.population = method.renew()
+    (child,) = [species for species in method.population if species.born == 1]
+    parent = next(species for species in method.population if species.number == child.parent)
+    return method, child, parent, weights(parent)
+
+
+def test_a_child_of_nge_has_its_parents_networks_and_fresh_optimisers() -> None:
+    _, child, parent, before = with_child("nge")
+    must_equal(weights(child), before, "a child's networks")
+    assert child.controller.normaliser.count == parent.controller.normaliser.count > 0
+    for optimiser in (child.ppo.policy_optimiser, child.ppo.value_optimiser):
+        assert not optimiser.state_dict()["state"]  # no step, no moments
+    assert parent.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 2
+
+
+def test_a_child_and_its_parent_share_nothing() -> None:
+    method, child, parent, before = with_child("nge")
+    optimiser = copied(parent.ppo.state_dict()["policy_optimiser"]["state"][0])
+    method._train([child, next(s for s in method.population if s not in (child, parent))])
+    must_equal(weights(parent), before, "a parent whose child was trained")
+    must_equal(parent.ppo.state_dict()["policy_optimiser"]["state"][0], optimiser, "the optimiser of a parent")
+    assert not equal(weights(child)["actor"], before["actor"])
+    after = weights(child)
+    method._train([parent, next(s for s in method.population if s not in (child, parent))])
+    must_equal(weights(child), after, "a child whose parent was trained")
+
+
+def test_first_actions_come_from_the_inherited_policy() -> None:
+    """Log-probabilities as stored while acting equal those of the inherited weights, for survivors and children."""
+    method, child, _, _ = with_child("nge", "method.mutation.add=1", "method.mutation.delete=0", "method.mutation.perturb=0")
+    for start in (0, 2):
+        members = method.population[start : start + 2]
+        expected = [weights(species) for species in members]
+        for species, rollout, state in zip(members, method.cohorts.collect(members, 1, 0), expected, strict=True):
+            must_equal(weights(species), state, "a species that acts")
+            steps, _ = steps_of_rollout(rollout, method.task.space)
+            chosen = np.arange(steps.num_steps)
+            forest, rows = steps.forest(chosen)
+            actor = species.controller.actor
+            with torch.no_grad():
+                actions = torch.from_numpy(rollout.actions)
+                again = actor.log_prob(actor.prepare(steps), steps, actions, chosen, forest, torch.from_numpy(rows))
+            assert np.allclose(again.numpy(), rollout.log_prob.ravel(), atol=2e-5)
+            assert species is not child or np.ptp(again.numpy()) > 0
+
+
+@pytest.mark.parametrize("name", ["ess", "nge"])
+def test_the_root_has_no_action(name: str) -> None:
+    method = make(small(name))
+    method.population = method.found()
+    for species, rollout in zip(method.population[:2], method.cohorts.collect(method.population[:2], 0, 0), strict=True):
+        nodes = species.design.num_nodes
+        control = rollout.actions[:, 0].reshape(-1, nodes)
+        assert np.all(control[:, 0] == 0)
+        assert np.all(control[:, 1:] != 0)
+
+
+def test_on_its_parents_graphs_a_child_answers_as_its_parent() -> None:
+    """Means, log standard deviations and values, bit for bit."""
+    method, child, parent, _ = with_child("nge")
+    rollout = method.cohorts.collect([parent, child], 1, 0)[0]
+    steps, _ = steps_of_rollout(rollout, method.task.space)
+    forest, rows = steps.forest(np.arange(steps.num_steps))
+    at = torch.from_numpy(rows)
+    answers = []
+    for species in (parent, child):
+        actor, critic = species.controller.actor, species.controller.critic
+        with torch.no_grad():
+            answers.append((actor(actor.prepare(steps)[0][at], forest), actor.log_std, critic.values(critic.prepare(steps), forest, at)))
+    for mine, theirs in zip(*answers, strict=True):
+        assert torch.equal(mine, theirs)
+
+
+# ---- ESS ----------------------------------------------------------------------------------------------------------------
+
+OPERATORS = {
+    "add": ("method.mutation.add=1", "method.mutation.delete=0", "method.mutation.perturb=0"),
+    "delete": ("method.mutation.add=0", "method.mutation.delete=1", "method.mutation.perturb=0", "method.initial.least=4"),
+    "perturb": ("method.mutation.add=0", "method.mutation.delete=0", "method.mutation.perturb=1"),
+}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_child_of_ess_starts_from_nothing(operator: str) -> None:
+    method, child, parent, before = with_child("ess", *OPERATORS[operator])
+    assert operator in child.mutation
+    fresh = method.nursery.make(child.number, child.design, 1, child.mutation, parent.number)
+    must_equal(weights(child), weights(fresh), "a child's networks")
+    assert not equal(weights(child), before)
+    assert child.controller.normaliser.count == 0
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_child_of_ess_can_inherit_if_its_skeleton_is_its_parents(operator: str) -> None:
+    _, child, _, before = with_child("ess", "method.inherit_if_same_topology=true", *OPERATORS[operator])
+    assert equal(weights(child), before) == (operator == "perturb")
+    assert not child.ppo.policy_optimiser.state_dict()["state"]
+
+
+def test_strict_ess_restarts_everyone() -> None:
+    method = make(small("ess", "method.amortized=false"))
+    method.iterate()
+    trained = {species.number: weights(species) for species in method.population}
+    method.population = method.renew()
+    for species in method.population:
+        assert species.controller.normaliser.count == 0
+        assert not species.ppo.policy_optimiser.state_dict()["state"]
+        if species.born == 0:
+            assert species.restarts == 1
+            assert not equal(weights(species), trained[species.number])
+            assert all(slot["episode"]["time"] == 0 for slot in species.slots)
+    amortized = make(small("ess"))
+    amortized.iterate()
+    trained = {species.number: weights(species) for species in amortized.population}
+    for species in amortized.renew():
+        if species.born == 0:
+            must_equal(weights(species), trained[species.number], "an amortised survivor")
+
+
+def test_sizes_and_order_of_a_flat_view() -> None:
+    method = make(small("ess"))
+    for species in method.found():
+        nodes, actor = species.design.num_nodes, species.controller.actor
+        assert actor.view.size == nodes * method.task.feature_size
+        assert tuple(actor.network.weights[0].shape) == (1, actor.view.size, 8)
+        assert actor.network.weights[-1].shape[2] == len(actor.log_std) == nodes - 1
+        assert actor.view.order.tolist() == depth_first(species.design, 0)
+        again = method.nursery.make(99, Design.from_json(species.design.to_json()), 0, "random")
+        assert again.controller.actor.view.order.tolist() == actor.view.order.tolist()
+
+
+def depth_first(design: Design, node: int) -> list[int]:
+    return [node, *(n for child in np.flatnonzero(design.parents == node) for n in depth_first(design, int(child)))]

@@ -1,0 +1,377 @@
+"""Populations through generations: budget, survival, inheritance, and that a species is a PPO run like any other."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import BudgetError
+from codesign_bench.experiment import checkpoint, runner
+from codesign_bench.experiment.equality import must_equal, outcome
+from codesign_bench.experiment.evaluation import evaluate
+from codesign_bench.learning.ppo import PPO
+from codesign_bench.simulation.graphs import Rollout
+from codesign_bench.structured import merged
+from methods.evolution import population as population_module
+from methods.evolution import reproduction
+from methods.evolution.selection import DEAD
+from tests.methods.population import equal, generations, make, small, weights
+
+METHODS = ("nge", "ess", "rgs")
+
+
+# ---- budget and bookkeeping ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_add_up(method: str) -> None:
+    found = make(small(method))
+    ledger = found.context.ledger
+    for generation in (1, 2, 3):
+        found.iterate()
+        assert ledger.charged == 4 * 80 * generation
+        for species in found.population:
+            assert species.steps == 80 * (generation - species.born)
+    with pytest.raises(BudgetError):
+        found.iterate()
+    assert ledger.charged == 960
+
+
+def test_reproduction_charges_nothing() -> None:
+    method = make(small("nge", "method.gm_uc.enabled=true"))
+    method.iterate()
+    method.iterate()
+    charged = method.context.ledger.charged
+    method.renew()
+    assert method.context.ledger.charged == charged
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_evaluation_leaves_training_alone(method: str) -> None:
+    plain, watched = make(small(method)), make(small(method))
+    for _ in range(3):
+        plain.iterate()
+        watched.iterate()
+        evaluate(watched.champion(), 2, np.random.SeedSequence(0))
+    must_equal(plain.state_dict(), watched.state_dict(), "a population whose champions were evaluated")
+
+
+def test_a_species_does_not_depend_on_who_is_trained_with_it() -> None:
+    """Other cohorts, another order: the same history to rounding, bit for bit where stacks have the same shape."""
+    config = small("nge", "method.elimination=0", "method.cohort=4")
+    together, alone = make(config), make(merged(config, {"method": {"cohort": 1}}))
+    turned = make(config)
+    turned.population = turned.found()[::-1]
+    turned.found = lambda: turned.population
+    for method in (together, alone, turned):
+        method.iterate()
+    for species in together.population:
+        other = next(s for s in turned.population if s.number == species.number)
+        must_equal(species.state_dict(), other.state_dict(), "a species in a population in reverse order")
+        other = next(s for s in alone.population if s.number == species.number)
+        assert other.fitness == pytest.approx(species.fitness, rel=1e-4)
+        a, b = weights(species)["actor"], weights(other)["actor"]
+        assert all(torch.allclose(a[key], b[key], atol=1e-5) for key in a)
+
+
+# ---- checkpoints --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["nge", "ess", "rgs", "gm_uc"])
+def test_resume_in_the_middle_of_a_generation(method: str, tmp_path: Path) -> None:
+    """Every checkpoint, between cohorts too, goes on to the same end."""
+    options = {"gm_uc": ("method.gm_uc.enabled=true", "method.gm_uc.steps=3", "budget.steps=1280"), "rgs": ("method.redraw_every=2",)}
+    config = small("nge" if method == "gm_uc" else method, *options.get(method, ()))
+    saved: list[tuple[int, dict[str, Any]]] = []
+    found = make(config, lambda: saved.append((found.context.ledger.charged, json_free(found.state_dict(), tmp_path))))
+    episodes = []
+    while found.context.ledger.left:
+        episodes.append(found.iterate().episodes)
+    assert [charged for charged, _ in saved] == [160 + 320 * i for i in range(len(episodes))]
+    for charged, state in saved:
+        again = make(config)
+        again.load_state_dict(state)
+        again.context.ledger.charged = charged
+        iteration = again.iterate()
+        assert iteration.episodes == episodes[charged // 320]
+        while again.context.ledger.left:
+            again.iterate()
+        must_equal(found.state_dict(), again.state_dict(), f"a population resumed at {charged} steps")
+
+
+def json_free(state: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """A state as a checkpoint gives it back."""
+    checkpoint.save(folder, 1, state, "hash")
+    loaded, _ = checkpoint.load_latest(folder, "hash")
+    assert loaded is not None
+    return loaded
+
+
+def tables(config: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
+    folder = runner.RunFolder.of(config).path
+    found = {}
+    for name in ("genealogy", "species"):
+        with open(folder / "tables" / f"{name}.csv", newline="") as file:
+            found[name] = list(csv.DictReader(file))
+    return found
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_run_stopped_between_cohorts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tables too: what a stopped session wrote after its last checkpoint is cut away."""
+    config = small("nge", results=tmp_path / "one")
+    assert runner.run(config, []) == "done"
+    expected = tables(config)
+    stopped = merged(config, {"results": str(tmp_path / "two")})
+    save, record = runner.Run.save, runner.Run.record
+    for steps in (160, 480, 640, 800):
+
+        def stop(job: Any, steps: int = steps) -> None:
+            save(job)
+            if job.ledger.charged == steps:
+                raise Stopped
+
+        monkeypatch.setattr(runner.Run, "save", stop)
+        with pytest.raises(Stopped):
+            runner.run(stopped, [])
+
+    def lost(job: Any, evaluation: Any) -> None:  # after the tables were written, before the checkpoint
+        record(job, evaluation)
+        raise Stopped
+
+    monkeypatch.setattr(runner.Run, "save", save)
+    monkeypatch.setattr(runner.Run, "record", lost)
+    with pytest.raises(Stopped):
+        runner.run(stopped, [])
+    monkeypatch.undo()
+    assert len(tables(stopped)["genealogy"]) == 12
+    assert runner.run(stopped, []) == "done"
+    assert tables(stopped) == expected
+    outcome(config).must_equal(outcome(stopped), "a run that was stopped five times")
+
+
+def test_a_round_boundary_is_an_exact_prefix(tmp_path: Path) -> None:
+    config = small("nge", results=tmp_path / "short")
+    short = merged(config, {"budget": {"until": 640}})
+    long = merged(config, {"results": str(tmp_path / "long")})
+    runner.run(short, [])
+    runner.run(long, [])
+    rows, more = tables(short), tables(long)
+    with open(runner.RunFolder.of(long).progress, newline="") as file:
+        assert [int(row["steps"]) for row in csv.DictReader(file)] == [320, 640, 960]  # a row for every generation
+    for name in rows:
+        assert rows[name] == more[name][: len(rows[name])]
+        assert len(more[name]) > len(rows[name])
+
+
+# ---- population and selection -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def genealogy(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """A run of ten generations with 6 species, two of which go each time."""
+    options = ("budget.population=6", "budget.agent_batch=20", "env.max_steps=10", "budget.batch=60", "budget.steps=1200")
+    config = small("nge", *options, "method.elimination=0.34", results=tmp_path_factory.mktemp("genealogy"))
+    assert runner.run(config, []) == "done"
+    return tables(config)["genealogy"]
+
+
+def test_generations(genealogy: list[dict[str, str]]) -> None:
+    for generation in range(10):
+        now = {int(row["species"]): row for row in genealogy if int(row["generation"]) == generation}
+        assert len(now) == 6
+        assert sum(int(row["champion"]) for row in now.values()) == 1
+        best = max(now.values(), key=lambda row: float(row["fitness"]))
+        assert best["champion"] == "1"
+        later = {int(row["species"]): row for row in genealogy if int(row["generation"]) == generation + 1}
+        if later:
+            staying = now.keys() & later.keys()
+            assert len(staying) == 4
+            assert int(best["species"]) in staying
+            gone = [float(now[n]["fitness"]) for n in now.keys() - staying]
+            assert min(float(now[n]["fitness"]) for n in staying) >= max(gone)
+            for number in later.keys() - staying:
+                assert int(later[number]["parent"]) in staying
+                assert int(later[number]["born"]) == generation + 1
+    numbers = {int(row["species"]) for row in genealogy}
+    assert numbers == set(range(6 + 2 * 9))
+    for row in genealogy:
+        assert (row["parent"] == "") == (int(row["born"]) == 0)
+        assert row["parent"] == "" or int(row["parent"]) < int(row["species"])
+        assert int(row["steps"]) == 20 * (int(row["generation"]) - int(row["born"]) + 1)
+
+
+def test_the_comparison_trains_392_designs() -> None:
+    """Three children in each of 124 reproductions, by the arithmetic of selection alone."""
+    from methods.evolution.selection import Candidate, survivors
+
+    rng, population, next_number = np.random.default_rng(0), list(range(20)), 20
+    for generation in range(1, 125):
+        staying = survivors([Candidate(n, 0, rng.normal()) for n in population], 0.15)
+        assert len(staying) == 17, generation
+        population = [*staying, *range(next_number, next_number + 3)]
+        next_number += 3
+    assert next_number == 392
+
+
+def test_parents_are_drawn_uniformly_whatever_their_fitness() -> None:
+    method = make(small("nge"))
+    parents = [type("Parent", (), {"number": i, "fitness": 1000.0 * i})() for i in range(17)]
+    method._offspring = lambda parent, i: parent.number
+    drawn: Counter[int] = Counter()
+    for generation in range(30):
+        method.generation = generation
+        drawn.update(method.draw(parents, 500))
+    assert stats.chisquare([drawn[i] for i in range(17)]).pvalue > 6e-5
+
+
+def test_a_population_that_died_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = make(small("nge"))
+    monkeypatch.setattr(population_module, "fitness_of", lambda *_: DEAD)
+    first = [number for number, _ in generations(method, 1)[0]]
+    monkeypatch.undo()
+    second = [number for number, _ in generations(method, 1)[0]]
+    assert first == [0, 1, 2, 3]
+    assert second == [4, 5, 6, 7]
+    assert all(species.parent is None and species.mutation == "random" for species in method.population)
+
+
+def test_a_dead_species_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = make(small("nge"))
+    method.iterate()
+    method.population[2].fitness = float("nan")
+    method.population[3].fitness = DEAD
+    worst = min(method.population[:2], key=lambda s: s.fitness).number
+    method.iterate()
+    assert {s.number for s in method.population} == ({0, 1} - {worst}) | {4, 5, 6}
+
+
+def test_without_elimination_nobody_is_born() -> None:
+    method = make(small("nge", "method.elimination=0"))
+    for history in generations(method, 3):
+        assert [number for number, _ in history] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("name", "fresh_weights"), [("nge", False), ("ess", True)])
+def test_fitness_and_parents_decide_and_mutations_are_redrawn(name: str, fresh_weights: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that mutates can be simulated: after its tries a child is a copy of its parent, and the budget goes on."""
+    method = make(small(name))
+    method.iterate()
+    monkeypatch.setattr(reproduction, "viable", lambda *_: False)
+    before = {species.number: weights(species) for species in method.population}
+    method.population = method.renew()
+    (child,) = [species for species in method.population if species.born == 1]
+    assert child.mutation == "copy"
+    parent = next(species for species in method.population if species.number == child.parent)
+    assert child.design == parent.design
+    assert equal(weights(child)["actor"], before[parent.number]["actor"]) is not fresh_weights
+
+
+def test_fitness_is_recomputed_from_rewards() -> None:
+    """Added up reward by reward, over generations, slot by slot; whatever the discount."""
+    config = small("nge", "method.elimination=0", "env.max_steps=27")
+    method, other = make(config), make(merged(config, {"method": {"ppo": {"gamma": 0.5}}}))
+    rollouts: list[Rollout] = []
+    collect = method.cohorts.collect
+    method.cohorts.collect = lambda *arguments: rollouts.extend(found := collect(*arguments)) or found
+    running: dict[tuple[int, int], float] = {}
+    for generation in range(3):
+        rollouts.clear()
+        method.iterate()
+        for species, rollout in zip(method.population, rollouts, strict=True):
+            ended = []
+            for slot in range(rollout.reward.shape[1]):
+                for reward, over in zip(rollout.reward[:, slot], rollout.terminated[:, slot], strict=True):
+                    running[species.number, slot] = running.get((species.number, slot), 0.0) + reward
+                    if over:
+                        ended.append(running.pop((species.number, slot)))
+            assert species.fitness == pytest.approx(np.mean(ended), rel=1e-9), generation
+            assert species.episodes == len(ended)
+        if generation == 0:
+            other.iterate()
+            assert [s.fitness for s in other.population] == [s.fitness for s in method.population]
+
+
+def test_the_last_inner_iterations_count() -> None:
+    """Of two inner iterations the second one: the mean of its episodes alone."""
+    method = make(small("nge", "method.inner_iterations=2", "env.max_steps=20"))
+    rollouts: list[tuple[int, list[Rollout]]] = []
+    collect = method.cohorts.collect
+    method.cohorts.collect = lambda members, *moment: rollouts.append((moment[1], found := collect(members, *moment))) or found
+    method.iterate()
+    assert [inner for inner, _ in rollouts] == [0, 1, 0, 1]
+    second = [rollout for inner, found in rollouts if inner == 1 for rollout in found]
+    for species, rollout in zip(method.population, second, strict=True):
+        assert species.fitness == np.mean([episode.total_return for episode in rollout.episodes])
+        assert species.steps == 80 == 2 * rollout.num_steps
+
+
+def test_without_an_end_the_longest_open_episode_counts() -> None:
+    method = make(small("nge", "env.max_steps=70", "budget.agent_batch=40", "budget.batch=80", "budget.steps=480", "sampler.groups=1"))
+    assert method.cohorts.slots == 1
+    method.iterate()
+    for species in method.population:
+        assert species.episodes == 0
+        assert species.fitness == species.slots[0]["episode"]["total_return"] != 0
+
+
+# ---- RGS ----------------------------------------------------------------------------------------------------------------
+
+
+def test_random_graph_search_keeps_its_designs() -> None:
+    method = make(small("rgs"))
+    method.iterate()
+    designs = [species.design for species in method.population]
+    assert len(set(designs)) == 4
+    generations(method, 2)
+    assert [species.design for species in method.population] == designs
+    assert [species.number for species in method.population] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("every", "designs"), [(1, 12), (2, 8), (3, 4)])
+def test_random_graph_search_can_redraw(every: int, designs: int) -> None:
+    method = make(small("rgs", f"method.redraw_every={every}"))
+    seen: dict[int, Design] = {}
+    for _ in range(3):
+        before = {species.number: species for species in method.population}
+        iteration = method.iterate()
+        for species in method.population:
+            assert seen.setdefault(species.number, species.design) == species.design
+            assert species.number in before or species.steps == 80
+        assert iteration.new_designs in (0, 4)
+    assert len(seen) == designs
+    assert len(set(seen.values())) == designs
+
+
+def test_the_incumbent_only_gets_better_and_can_be_played_again() -> None:
+    method = make(small("rgs", "method.redraw_every=1"))
+    best = -np.inf
+    for _ in range(3):
+        method.iterate()
+        fittest = max(species.fitness for species in method.population)
+        if fittest > best:
+            best, champion = fittest, evaluate(method.champion(), 3, np.random.SeedSequence(1))
+        assert method.incumbent.fitness == best
+        again = evaluate(method.incumbent_agent(), 3, np.random.SeedSequence(1))
+        assert again.returns == champion.returns
+        assert again.design == champion.design
+
+
+def test_optimisers_are_of_their_own() -> None:
+    method = make(small("nge"))
+    method.population = method.found()
+    assert len({id(species.ppo) for species in method.population}) == 4
+    assert all(isinstance(species.ppo, PPO) for species in method.population)
+    actors = [weights(species)["actor"] for species in method.population]
+    assert not any(equal(actors[0], other) for other in actors[1:])  # independent seeds

@@ -1,0 +1,53 @@
+"""NGE, ESS and RGS pass the conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from codesign_bench.experiment import conformance
+from tests.methods.population import small
+
+IN_SECONDS = [check for check in conformance.CHECKS if check is not conformance.worker_independence]
+METHODS = ("nge", "ess", "rgs")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("populations")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("check", IN_SECONDS, ids=lambda check: check.__name__)
+def test_conformance(check: Callable[..., None], method: str, shared: Path) -> None:
+    check(small(method), shared / method)
+
+
+def test_with_workers(shared: Path) -> None:
+    conformance.worker_independence(small("nge"), shared / "nge")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ess", "rgs"])
+def test_with_workers_too(method: str, shared: Path) -> None:
+    conformance.worker_independence(small(method), shared / method)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("nge", "method.gm_uc.enabled=true", "method.mutation.add_graph=0.5"),
+        ("nge", "method.inner_iterations=2"),
+        ("nge", "method.cohort=1", "env=locomotion3d"),
+        ("ess", "method.amortized=false"),
+        ("ess", "method.inherit_if_same_topology=true", "env=locomotion2d"),
+        ("rgs", "method.redraw_every=1", "env=gap"),
+        ("rgs", "method.controller.gnn=[8,8]", "env=gap"),
+    ],
+    ids=" ".join,
+)
+def test_options(overrides: tuple[str, ...], tmp_path: Path) -> None:
+    conformance.check(small(*overrides), tmp_path)

@@ -1,0 +1,150 @@
+"""Random designs: sizes, skeletons and attributes, and what is drawn anew."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from codesign_bench.design.graph import Design
+from codesign_bench.tasks import TASKS, Task, make_task
+from methods.evolution import random_design as module
+from methods.evolution.random_design import random_design, viable, viable_design
+from tests.methods.population import make, small
+
+
+@pytest.mark.parametrize("env", TASKS)
+def test_designs_are_legal(env: str) -> None:
+    task, rng = make_task(env), np.random.default_rng(0)
+    for additions in (0, 1, 5, task.space.max_nodes):
+        design = random_design(task, additions, rng)
+        task.space.check(design)
+        assert design.num_nodes == min(task.initial_design.num_nodes + additions, task.space.max_nodes)
+
+
+def test_a_new_node_has_a_uniform_legal_parent() -> None:
+    """The law of each step: given the skeleton so far, every legal parent is as likely."""
+    task, rng = make_task("swimmer"), np.random.default_rng(1)
+    taken: dict[tuple[int, ...], Counter[int]] = {}
+    for _ in range(3000):
+        parents = random_design(task, 4, rng).parents.tolist()
+        for nodes in range(2, len(parents)):
+            taken.setdefault(tuple(parents[:nodes]), Counter())[parents[nodes]] += 1
+    assert len(taken) >= 9
+    for skeleton, counts in taken.items():
+        legal = np.flatnonzero(task.space.topology_of(skeleton).can_add)
+        assert set(counts) <= set(legal.tolist())
+        total = sum(counts.values())
+        if len(legal) > 1 and total > 20 * len(legal):
+            assert stats.chisquare([counts[int(p)] for p in legal]).pvalue > 6e-5 / len(taken)
+
+
+def test_without_limits_half_of_the_nodes_are_leaves() -> None:
+    """A random recursive tree of n nodes has n / 2 leaves on average; here it grows below the root's one limb."""
+    task = make_task("swimmer", design={"max_depth": 4, "max_children": 4})
+    rng, nodes, trials = np.random.default_rng(2), 5, 3000  # too few nodes to reach a limit of depth 4 or 4 children ...
+    leaves = []
+    for _ in range(trials):
+        design = random_design(task, nodes - 1, rng)
+        inner = set(design.parents.tolist())
+        leaves.append(sum(node not in inner for node in range(1, nodes + 1)))
+        depth = task.space.topology(design).depth
+        assert depth.max() <= 4
+    # ... but for the one chain in 4! that a fifth node cannot extend: the exact mean, by counting all trees
+    mean = exact_mean_of_leaves(nodes, 4)
+    assert abs(mean - nodes / 2) < 0.05
+    assert abs(np.mean(leaves) - mean) < 4 * np.std(leaves) / math.sqrt(trials)
+
+
+def exact_mean_of_leaves(nodes: int, depth: int) -> float:
+    trees = {(0,): 1.0}  # depths and, by position, parents: a tuple of parents of nodes 1, 2, ... in which node 0 is the limb
+    for _ in range(nodes - 1):
+        grown: dict[tuple[int, ...], float] = {}
+        for tree, weight in trees.items():
+            legal = [n for n in range(len(tree)) if level(tree, n) + 1 < depth]
+            for parent in legal:
+                key = (*tree, parent)
+                grown[key] = grown.get(key, 0.0) + weight / len(legal)
+        trees = grown
+    return sum(weight * (len(tree) - len(set(tree[1:]))) for tree, weight in trees.items())
+
+
+def level(tree: tuple[int, ...], node: int) -> int:
+    return 0 if node == 0 else 1 + level(tree, tree[node])
+
+
+def test_attributes_are_uniform_and_independent() -> None:
+    task, rng = make_task("gap"), np.random.default_rng(3)
+    designs = [random_design(task, 2, rng) for _ in range(1500)]
+    s = np.sin(np.pi / 2 * np.array([design.attributes for design in designs]))
+    tunable = task.space.tunable(designs[0])
+    assert np.all(s[:, ~tunable] == 0)
+    columns = s[:, tunable]
+    for column in columns.T:
+        assert stats.kstest(column, "uniform", (-1, 2)).pvalue > 6e-5 / columns.shape[1]
+    assert np.abs(np.corrcoef(columns.T) - np.eye(columns.shape[1])).max() < 5 / math.sqrt(len(s))
+    chain = np.array([design.parents[-1] == 2 for design in designs])
+    assert abs(columns[chain].mean() - columns[~chain].mean()) < 4 * 0.577 / math.sqrt(columns.shape[1] * min(chain.sum(), (~chain).sum()))
+
+
+def test_sizes_of_random_graph_search_are_uniform() -> None:
+    config = small("rgs", "env.max_steps=2", "budget.agent_batch=2", "budget.population=2", "budget.batch=4", "budget.steps=4")
+    method = make(config)
+    first, most = method.task.initial_design.num_nodes, method.task.space.max_nodes
+    sizes = Counter(method._design(i).num_nodes for i in range(650))
+    assert set(sizes) <= set(range(first, most + 1))
+    assert stats.chisquare([sizes[n] for n in range(first, most + 1)]).pvalue > 6e-5
+
+
+@pytest.mark.parametrize("method", ["nge", "ess"])
+def test_first_designs_have_one_to_four_nodes_more(method: str) -> None:
+    config = small(method)
+    found = make(config)
+    first = found.task.initial_design.num_nodes
+    sizes = Counter(found._first_design(i).num_nodes - first for i in range(400))
+    assert set(sizes) == {1, 2, 3, 4}
+    assert stats.chisquare([sizes[n] for n in (1, 2, 3, 4)]).pvalue > 6e-5
+
+
+def test_a_design_that_cannot_be_simulated_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the same size; after fifty tries it is the initial one."""
+    task, seen = make_task("swimmer"), []
+
+    def fourth(design: Design, _: Task) -> bool:
+        seen.append(design)
+        return len(seen) == 4
+
+    monkeypatch.setattr(module, "viable", fourth)
+    assert viable_design(task, 3, np.random.default_rng(0)) is seen[3]
+    assert len(set(seen)) == 4
+    assert {design.num_nodes for design in seen} == {task.initial_design.num_nodes + 3}
+    seen.clear()
+    monkeypatch.setattr(module, "viable", lambda design, _: seen.append(design) is not None)
+    assert viable_design(task, 3, np.random.default_rng(0)) is task.initial_design
+    assert len(seen) == 50
+
+
+def test_a_design_that_falls_at_once_is_not_viable() -> None:
+    """On the gap's ground a robot that must be lifted above the highest allowed root has lost before it moves."""
+    task = make_task("gap", end={"max_height": 1.26})
+    designs = [random_design(task, 3, np.random.default_rng(seed)) for seed in range(60)]
+    answers = [viable(design, task) for design in designs]
+    assert any(answers)
+    assert not all(answers)
+    assert viable(make_task("swimmer").initial_design, make_task("swimmer"))
+
+
+def test_drawing_does_not_depend_on_returns() -> None:
+    """Two runs of random graph search that learn differently draw the same designs."""
+    one = make(small("rgs", "method.redraw_every=1"))
+    other = make(small("rgs", "method.redraw_every=1", "method.ppo.policy_lr=0.01", "env.reward.alive=3"))
+    for method in (one, other):
+        method.iterate()
+        method.iterate()
+    assert [s.design for s in one.population] == [s.design for s in other.population]
+    assert [s.fitness for s in one.population] != [s.fitness for s in other.population]
+    assert all(a.number + 1 == b.number for a, b in pairwise(one.population))
