@@ -53,7 +53,8 @@ class DesignParameters:
         return float(np.mean(np.abs(wanted) > 1))
 
     def _added(self, change: Array) -> Array:
-        return np.clip(self.expert.attributes + change, -1, 1)
+        p: Array = np.clip(self.expert.attributes + change, -1, 1)
+        return p
 
     def _scaled(self, change: Array) -> Array:
         values = np.clip(self.space.physical(self.expert.attributes) * scale(change), self.space.lower, self.space.upper)
