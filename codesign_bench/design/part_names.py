@@ -35,7 +35,7 @@ def part_names(design: Design, space: DesignSpace, legged: bool = True) -> list[
 
 def attribute_names(design: Design, space: DesignSpace) -> list[tuple[str, ...]]:
     """Five per node. A bone along an axis has a length and a slant; others have an extent along each axis."""
-    names = []
+    names: list[tuple[str, ...]] = []
     for bone in space.physical(design.attributes)[:, BONE]:
         along = np.abs(bone) / np.linalg.norm(bone)
         if along.max() > ALIGNED:

@@ -74,7 +74,7 @@ class Controller(nn.Module):
         joints = slice(forest.num_graphs, None)
         mean = self.network(prepared[0].index_select(0, rows), forest)[joints, 0]
         z = (actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std)
-        each = -0.5 * z * z - (self.log_std + HALF_LOG_TWO_PI)
+        each: Tensor = -0.5 * z * z - (self.log_std + HALF_LOG_TWO_PI)
         return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
 
     def merge(self, steps: Steps) -> None:

@@ -80,7 +80,8 @@ class DesignDistribution:
 
     def fitness(self, returns: Array, members: Array) -> Array:
         shaped = z_scores(returns) if self.config.shaping == "zscore" else centred_ranks(returns)
-        return shaped - self.config.penalty * (members**2).mean(axis=1)
+        fitness: Array = shaped - self.config.penalty * (members**2).mean(axis=1)
+        return fitness
 
     def _step_mu(self, gradient: Array) -> None:
         """Adam, upwards."""

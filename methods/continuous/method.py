@@ -92,8 +92,8 @@ class Continuous(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.controller.load_state_dict(state["controller"])
         self.value.load_state_dict(state["value"])
-        for network, saved in zip((self.controller, self.value), state["normalisers"], strict=True):
-            network.normaliser.load_state_dict(saved)
+        for normaliser, saved in zip((self.controller.normaliser, self.value.normaliser), state["normalisers"], strict=True):
+            normaliser.load_state_dict(saved)
         self.ppo.load_state_dict(state["ppo"])
         self.distribution.load_state_dict(state["distribution"])
         self.iteration = int(state["iteration"])

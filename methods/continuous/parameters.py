@@ -45,15 +45,15 @@ class DesignParameters:
 
     def clipped(self, w: Array) -> float:
         """Share of the parameters of many designs [designs, size] that a bound cuts."""
-        wanted = self.expert.attributes[self.tunable] + w
-        if self.range == "scale75":
-            lower, upper = (np.broadcast_to(bound, self.tunable.shape)[self.tunable] for bound in (self.space.lower, self.space.upper))
-            value = self.space.physical(self.expert.attributes)[self.tunable] * scale(w)
-            return float(np.mean((value < lower) | (value > upper)))
-        return float(np.mean(np.abs(wanted) > 1))
+        if self.range == "additive":
+            return float(np.mean(np.abs(self.expert.attributes[self.tunable] + w) > 1))
+        lower, upper = (np.broadcast_to(bound, self.tunable.shape)[self.tunable] for bound in (self.space.lower, self.space.upper))
+        value = self.space.physical(self.expert.attributes)[self.tunable] * scale(w)
+        return float(np.mean((value < lower) | (value > upper)))
 
     def _added(self, change: Array) -> Array:
-        return np.clip(self.expert.attributes + change, -1, 1)
+        p: Array = np.clip(self.expert.attributes + change, -1, 1)
+        return p
 
     def _scaled(self, change: Array) -> Array:
         values = np.clip(self.space.physical(self.expert.attributes) * scale(change), self.space.lower, self.space.upper)
