@@ -52,6 +52,7 @@ def draw(
         [
             f"Lines and bands: {curves.BANDS[band]}.",
             *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
+            *measures.missing(collection, methods, envs),
             *measures.shortfall(collection, methods),
         ]
     )
