@@ -102,7 +102,7 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
         "P(better) [95 %]",
         "Hedges' g",
     )
-    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)))
+    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)), words=3)
 
 
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
