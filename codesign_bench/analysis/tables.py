@@ -105,7 +105,7 @@ def plain_markdown(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text)
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()
 
 
 # ---- numbers as text -------------------------------------------------------------------------------------------------
