@@ -367,7 +367,11 @@ def _budget_text(run: Run) -> str:
 
 
 def _shared(run: Run) -> dict[str, Any]:
-    return {key: run.config.get(key) for key in ("env", "evaluation", "sampler")}
+    return {key: run.config.get(key) for key in ("env", "evaluation")}
+
+
+def _own(run: Run) -> dict[str, Any]:
+    return {key: run.config.get(key) for key in ("method", "sampler")}
 
 
 _RULES = (
@@ -386,12 +390,17 @@ _RULES = (
         )
         for package in STRICT_VERSIONS
     ),
-    _Rule("configuration of the environment", lambda run: run.env, lambda run: digest(_shared(run)), lambda run: digest(_shared(run))),
+    _Rule(
+        "configuration of the environment or evaluation",
+        lambda run: run.env,
+        lambda run: digest(_shared(run)),
+        lambda run: digest(_shared(run)),
+    ),
     _Rule(
         "configuration of the method",
         lambda run: (run.env, run.method),
-        lambda run: digest(run.config["method"]),
-        lambda run: digest(run.config["method"]),
+        lambda run: digest(_own(run)),
+        lambda run: digest(_own(run)),
     ),
 )
 

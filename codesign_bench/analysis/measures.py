@@ -222,7 +222,11 @@ def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str])
         names = [label(method) for method in methods if not collection.of(env, method)]
         if names and len(names) < len(methods):
             absent.setdefault(", ".join(names), []).append(env_title(env))
-    return [f"No runs of {names} in {', '.join(titles)}." for names, titles in absent.items()]
+    return [f"No runs of {names}{_in(titles, len(envs))}." for names, titles in absent.items()]
+
+
+def _in(titles: list[str], all_of_them: int) -> str:
+    return f" in {', '.join(titles)}" if len(titles) < all_of_them or all_of_them == 1 else ""
 
 
 def _few(names: list[str], most: int = 3) -> str:
