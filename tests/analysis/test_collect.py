@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from codesign_bench.analysis import collect as module
-from codesign_bench.analysis.collect import Collection, collect, read_progress, slow_rows, unlike
+from codesign_bench.analysis import reading
+from codesign_bench.analysis.collect import Collection, collect, unlike
+from codesign_bench.analysis.reading import read_progress, slow_rows
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import COLUMNS
 from tests.analysis.study import VERSIONS, write_run
@@ -106,7 +107,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     for seed in range(3):
         write_run(tmp_path, seed=seed, returns=[1.0])
     read: list[bytes] = []
-    monkeypatch.setattr(module, "read_progress", lambda content: read.append(content) or read_progress(content))
+    monkeypatch.setattr(reading, "read_progress", lambda content: read.append(content) or read_progress(content))
     first = collect(tmp_path, "study")
     assert len(read) == 3
     pd.testing.assert_frame_equal(collect(tmp_path, "study").table, first.table)
@@ -124,7 +125,7 @@ def test_a_narrow_look_does_not_forget_the_rest(tmp_path: Path, monkeypatch: pyt
     write_run(tmp_path, env="swimmer")
     collect(tmp_path, "study")
     assert collect(tmp_path, "study", envs=["gap"]).envs == ("gap",)
-    monkeypatch.setattr(module, "read_progress", lambda content: pytest.fail("read again"))
+    monkeypatch.setattr(reading, "read_progress", lambda content: pytest.fail("read again"))
     assert collect(tmp_path, "study").envs == ("gap", "swimmer")
 
 
@@ -132,7 +133,7 @@ def test_a_narrow_look_does_not_forget_the_rest(tmp_path: Path, monkeypatch: pyt
 def test_a_damaged_memory_is_forgotten(tmp_path: Path, content: bytes) -> None:
     write_run(tmp_path)
     before = collect(tmp_path, "study").table
-    (tmp_path / "study" / module.CACHE).write_bytes(content)
+    (tmp_path / "study" / reading.CACHE).write_bytes(content)
     pd.testing.assert_frame_equal(collect(tmp_path, "study").table, before)
 
 
@@ -150,12 +151,12 @@ def test_a_run_that_is_gone_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"budget": "pilot"}, "its budget (pilot, 2000000 steps) is not the others' (smoke, 40000 steps)"),
-        ({"versions": {**VERSIONS, "mujoco": "3.3.0"}}, "its mujoco version (3.3.0) is not the others' (4.0.0)"),
-        ({"versions": {**VERSIONS, "codesign-bench": "9"}}, "its codesign-bench version (9) is not"),
-        ({"edit": ("alive: 0.1", "alive: 7.0")}, "its configuration of the environment"),
-        ({"evaluation": {"episodes": 3}}, "its configuration of the environment"),
-        ({"edit": ("clip: 0.2", "clip: 0.9")}, "its configuration of the method"),
+        ({"budget": "pilot"}, "unequal budget: name pilot instead of smoke, steps 2000000 instead of 40000"),
+        ({"versions": {**VERSIONS, "mujoco": "3.3.0"}}, "unequal mujoco version: 3.3.0 instead of 4.0.0"),
+        ({"versions": {**VERSIONS, "codesign-bench": "9"}}, "unequal codesign-bench version: 9 instead of 0.1.0"),
+        ({"edit": ("alive: 0.1", "alive: 7.0")}, "unequal configuration: env.reward.alive 7.0 instead of 0.1"),
+        ({"evaluation": {"episodes": 3}}, "unequal configuration: evaluation.episodes 3 instead of 10"),
+        ({"edit": ("clip: 0.2", "clip: 0.9")}, "unequal configuration: method.ppo.clip 0.9 instead of 0.2"),
     ],
 )
 def test_unlike_runs_are_left_out_by_name_or_mixed_with_a_mark(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
@@ -227,7 +228,7 @@ def test_a_lost_manifest_is_a_version_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "study/gap/transform2act/seed_1/status.json").unlink()
     collection = collect(tmp_path, "study")
     assert [run.seed for run in collection.runs] == [1, 2]
-    assert "mujoco version (unknown)" in reasons(collection)["gap/transform2act/seed_0"]
+    assert "mujoco version: unknown instead of 4.0.0" in reasons(collection)["gap/transform2act/seed_0"]
 
 
 def test_empty_and_missing_studies(tmp_path: Path) -> None:
@@ -256,4 +257,5 @@ def test_unlike_says_in_what_two_studies_differ(tmp_path: Path) -> None:
     write_run(tmp_path, study="c", budget="pilot")
     a, b, c = (collect(tmp_path, name) for name in "abc")
     assert unlike(a, b) == []
-    assert unlike(a, c) == ["budget: smoke, 40000 steps and pilot, 2000000 steps"]
+    (text,) = unlike(a, c)
+    assert text.startswith("unequal budget: name smoke instead of pilot, steps 40000 instead of 2000000, ")

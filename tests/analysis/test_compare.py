@@ -36,11 +36,11 @@ def test_unlike_studies_are_refused_unless_forced(tmp_path: Path) -> None:
     write_run(tmp_path, study="a")
     write_run(tmp_path, study="b", budget="pilot", returns=[1.0])
     a, b = collect(tmp_path, "a"), collect(tmp_path, "b")
-    with pytest.raises(ConfigError, match=r"not comparable \(budget: smoke, 40000 steps and pilot, 2000000 steps\)"):
+    with pytest.raises(ConfigError, match=r"not comparable \(unequal budget: name smoke instead of pilot, steps 40000 instead of 2000000"):
         compare.differences(a, b)
     frame = compare.differences(a, b, force=True)
     assert len(frame) == 1 or frame.empty
-    assert any("Forced: budget" in note for note in compare.table(frame, a, b).notes)
+    assert any("Forced: unequal budget" in note for note in compare.table(frame, a, b).notes)
 
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:

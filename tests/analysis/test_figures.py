@@ -180,12 +180,12 @@ def test_names_from_users_are_text(tmp_path: Path, name: str) -> None:
         name = name.replace("/", "_")
     write_run(tmp_path / "results", name, returns=[1.0, 2.0])
     out = tmp_path / "out"
-    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison,tables]"]) == 0
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison]"]) == 0
     assert "<script>" not in (out / "comparison.svg").read_text()
-    latex = (out / "final_returns.tex").read_text()
+    latex = (out / "comparison_returns.tex").read_text()
     body = latex[latex.index(r"\midrule") : latex.index(r"\bottomrule")]
     assert not re.search(r"(?<!\\)[$%#_^~]", body.replace(r"$\pm$", "").replace(r"$\dagger$", "").replace(" & ", ""))
-    assert "<script>" not in (out / "final_returns.md").read_text()
+    assert "<script>" not in (out / "comparison_returns.md").read_text()
 
 
 def test_refusals(tmp_path: Path) -> None:
