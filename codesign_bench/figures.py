@@ -132,14 +132,9 @@ def _tables(job: Job) -> list[Path]:
     from codesign_bench.analysis import hyperparameters, measures, tables
 
     collection, out = job.collection, job.config.folder
-    made = [
-        tables.final_returns(collection),
-        tables.summary(collection),
-        tables.pairwise(collection),
-        tables.cost(collection),
-        tables.exploration(collection),
-    ]
-    written = [path for table in [*made, *hyperparameters.tables(collection)] for path in tables.write(table, out)]
+    kinds = (tables.final_returns, tables.summary, tables.pairwise, tables.cost, tables.exploration)
+    made = [*(kind(collection) for kind in kinds), *hyperparameters.tables(collection)]
+    written = [path for table in made for path in tables.write(table, out)]
     frames = {"runs": measures.finals(collection), "summary": measures.summary(collection)}
     frames["pairwise"] = measures.pairwise(frames["runs"])
     return written + [tables.write_csv(frame, out, name) for name, frame in frames.items()]

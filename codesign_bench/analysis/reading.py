@@ -167,7 +167,7 @@ def run_of(path: Path, study: str, entry: Entry) -> Run | str:
         return "its config.yaml is missing or cannot be read"
     try:
         env, method, seed = str(config["env"]["name"]), str(config["method"]["name"]), int(config["seed"])
-        config["budget"]["steps"] = int(config["budget"]["steps"])
+        budget = int(config["budget"]["steps"])
     except (KeyError, TypeError, ValueError):
         return "its config.yaml lacks env.name, method.name, seed or budget.steps"
     if (env, method, f"seed_{seed}") != path.parts[-3:]:
@@ -181,6 +181,8 @@ def run_of(path: Path, study: str, entry: Entry) -> Run | str:
     if not known.any():
         return "it has no evaluation yet" if not len(values) else "none of its evaluations is a number"
     last = int(entry.values[known][-1, entry.columns.index("steps")])
+    if last > budget:
+        return f"its progress.csv goes to {last} steps, beyond its budget of {budget}"
     return Run(
         path=path,
         study=study,

@@ -200,6 +200,7 @@ def test_methods_may_differ_from_each_other(tmp_path: Path) -> None:
         ("config.yaml", "- 1", "its config.yaml is missing or cannot be read"),
         ("config.yaml", "seed: 1", "its config.yaml lacks env.name"),
         ("progress.csv", None, "it has no progress.csv yet"),
+        ("progress.csv", "iteration,steps,return_mean\n1,50000,1\n", "goes to 50000 steps, beyond its budget of 40000"),
         ("progress.csv", "iteration,steps,return_mean\n", "it has no evaluation yet"),
         ("progress.csv", "iteration,steps,return_mean\n1,10,nan\n", "none of its evaluations is a number"),
     ],

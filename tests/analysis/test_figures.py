@@ -145,6 +145,13 @@ def test_published_values_are_marks_only_when_asked_for(tmp_path: Path) -> None:
     assert marked.get_ylim()[1] > 3500
 
 
+def test_one_method_and_one_environment(results: Path, tmp_path: Path) -> None:
+    arguments = [f"results={results}", "study=study", f"out={tmp_path}", "methods=[transform2act_no_jsmlp]", "envs=[gap]", "formats=[png]"]
+    assert command.main(arguments) == 0
+    assert "w/o all JSMLPs" in (tmp_path / "final_returns.md").read_text()
+    assert "Swimmer" not in (tmp_path / "final_returns.md").read_text()
+
+
 # ---- bad input -------------------------------------------------------------------------------------------------------
 
 
@@ -207,3 +214,16 @@ def test_refusals(tmp_path: Path) -> None:
             command.main(arguments)
     with pytest.raises(StorageError, match="cannot be written"):
         command.main([*base, f"out={tmp_path / 'file'}", "only=[diagrams]"])
+
+
+@pytest.mark.slow
+def test_a_full_study(tmp_path: Path) -> None:
+    """Six seeds of ten methods in four environments, a thousand evaluations each."""
+    rng = np.random.default_rng(0)
+    for env in style.ENV_TITLES:
+        for method in style.LOOKS:
+            for seed in range(6):
+                write_run(tmp_path / "results", method, env, seed, budget="paper", returns=rng.normal(1, 1, 1000).cumsum(), every=50_000)
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}"]) == 0
+    assert "Less than" not in (tmp_path / "out" / "final_returns.md").read_text()
+    assert all((tmp_path / "out" / f"{name}.{kind}").exists() for name in NAMES for kind in style.FORMATS)

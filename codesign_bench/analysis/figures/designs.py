@@ -39,7 +39,7 @@ def under(axes: Axes, text: str, colour: str = "#555555") -> None:
 
 def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
     """(c) The best seed's design with and without JSMLPs, and how symmetric the designs of all seeds are (`champions.symmetries`)."""
-    envs = style.ordered_envs({"locomotion3d", "swimmer", *collection.envs} & {*TASKS, *collection.envs})
+    envs = style.ordered_envs({"locomotion3d", "swimmer", *(run.env for run in collection.runs if run.method in (WITH, WITHOUT))})
     look = style.looks([WITH, WITHOUT])
     foot = style.wrapped(
         [
