@@ -1,0 +1,168 @@
+"""Run folders -> one tidy table. Everything in `analysis` reads runs through here.
+
+    collection = collect(Path("results"), "default")
+    collection.table      pandas: study, env, method, seed, then the columns of progress.csv; one row per evaluation
+    collection.runs       tuple[Run]: what is known of each run besides its rows (path, configuration, manifest, status)
+    collection.left_out   tuple[LeftOut]: the runs that are not in the table, each with the reason in one sentence
+    collection.remarks    tuple[str]: what a reader should know of the runs that are (half-written rows, unfinished runs)
+    collection.forced     tuple[str]: what `force=True` mixed; figures show it
+    collection.curve(run) steps and return of one run; collection.of(env, method) the runs of one curve, by seed
+
+Runs are comparable when budget, environment, evaluation, the method's configuration and the versions of MuJoCo and of this
+package agree; the largest agreeing set stays and the others are left out by name. What was read is kept in
+<study>/.collected.npz, and only files that changed since are read again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from codesign_bench.analysis.comparable import LeftOut, comparable, differing
+from codesign_bench.analysis.reading import CACHE, Entry, Run, load_memory, read_if_changed, run_of, save_memory
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.run_folder import COLUMNS
+
+__all__ = ["Collection", "LeftOut", "Run", "collect", "study_folder", "unlike"]
+
+Array = NDArray[Any]
+KEYS = ("study", "env", "method", "seed")
+
+
+@dataclass(frozen=True)
+class Collection:
+    study: str
+    table: pd.DataFrame
+    runs: tuple[Run, ...]
+    left_out: tuple[LeftOut, ...]
+    remarks: tuple[str, ...]
+    forced: tuple[str, ...]
+
+    @property
+    def envs(self) -> tuple[str, ...]:
+        return tuple(sorted({run.env for run in self.runs}))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(sorted({run.method for run in self.runs}))
+
+    def of(self, env: str, method: str) -> tuple[Run, ...]:
+        """The runs of one curve, by seed."""
+        return self._by_curve.get((env, method), ())
+
+    def curve(self, run: Run, metric: str = "return_mean") -> tuple[Array, Array]:
+        """Steps and values of one run, without the rows whose value is not a number."""
+        rows = self._by_run.get((run.study, run.env, run.method, run.seed))
+        if rows is None or metric not in rows:
+            return np.zeros(0), np.zeros(0)
+        steps, values = rows["steps"].to_numpy(np.float64), rows[metric].to_numpy(np.float64)
+        known = np.isfinite(values)
+        return steps[known], values[known]
+
+    def horizon(self, env: str) -> int:
+        """Steps of the longest run in an environment: where finished runs are compared."""
+        return max((run.steps for run in self.runs if run.env == env), default=0)
+
+    def joined(self, other: Collection) -> Collection:
+        """Both studies in one, each under its own name."""
+        return Collection(
+            f"{self.study} and {other.study}",
+            pd.concat([self.table, other.table], ignore_index=True),
+            self.runs + other.runs,
+            self.left_out + other.left_out,
+            self.remarks + other.remarks,
+            self.forced + other.forced,
+        )
+
+    @cached_property
+    def _by_curve(self) -> dict[tuple[str, str], tuple[Run, ...]]:
+        found = defaultdict(list)
+        for run in self.runs:
+            found[run.env, run.method].append(run)
+        return {key: tuple(sorted(runs, key=lambda run: (run.study, run.seed))) for key, runs in found.items()}
+
+    @cached_property
+    def _by_run(self) -> dict[tuple[Any, ...], pd.DataFrame]:
+        return dict(iter(self.table.groupby(list(KEYS), sort=False)))
+
+
+def collect(
+    results: Path,
+    study: str,
+    *,
+    force: bool = False,
+    envs: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    cache: bool = True,
+) -> Collection:
+    """Reads a study. `envs` and `methods` narrow it down before anything is compared."""
+    folder = study_folder(results, study)
+    paths = sorted(path for path in folder.glob("*/*/seed_*") if path.is_dir())
+    paths = [p for p in paths if (envs is None or p.parts[-3] in envs) and (methods is None or p.parts[-2] in methods)]
+    names = {path: str(path.relative_to(folder)) for path in paths}
+    known = load_memory(folder / CACHE) if cache else {}
+    entries = {path: read_if_changed(path, known.get(name)) for path, name in names.items()}
+    if cache and any(entry is not known.get(names[path]) for path, entry in entries.items()):
+        others = {name: entry for name, entry in known.items() if (folder / name).is_dir()}
+        save_memory(folder / CACHE, {**others, **{names[path]: entry for path, entry in entries.items()}})
+    read: list[Run] = []
+    left_out: list[LeftOut] = []
+    for path, entry in entries.items():
+        run = run_of(path, study, entry)
+        if isinstance(run, Run):
+            read.append(run)
+        else:
+            left_out.append(LeftOut(path, run))
+    runs, others_out, forced = comparable(read, force)
+    table = _table(runs, [entries[run.path] for run in runs])
+    return Collection(study, table, tuple(runs), (*left_out, *others_out), tuple(_remarks(runs)), tuple(forced))
+
+
+def study_folder(results: Path, study: str) -> Path:
+    """The folder of a study; ConfigError with the studies that exist if there is none."""
+    folder = results / study
+    if study and folder.is_dir():
+        return folder
+    known = sorted(p.name for p in results.iterdir() if p.is_dir() and not p.name.startswith(".")) if results.is_dir() else []
+    raise ConfigError(f"There is no study '{study}' in {results}; there are {', '.join(known) or 'none'}.")
+
+
+def unlike(mine: Collection, theirs: Collection) -> list[str]:
+    """In what two studies are not comparable, in words; the methods' own configurations may differ."""
+    return differing(mine.runs, theirs.runs)
+
+
+def _table(runs: Sequence[Run], entries: Sequence[Entry]) -> pd.DataFrame:
+    columns = [*COLUMNS, *sorted({name for entry in entries for name in entry.columns} - set(COLUMNS))]
+    blocks = []
+    for entry in entries:
+        block = np.full((len(entry.values), len(columns)), np.nan)
+        block[:, [columns.index(name) for name in entry.columns]] = entry.values
+        blocks.append(block)
+    lengths = [len(block) for block in blocks]
+    table = pd.DataFrame(np.concatenate(blocks) if blocks else np.zeros((0, len(columns))), columns=columns)
+    for position, key in enumerate(KEYS):
+        kind = np.int64 if key == "seed" else object
+        column = np.repeat(np.array([getattr(run, key) for run in runs], dtype=kind), lengths)
+        table.insert(position, key, column if key == "seed" else pd.Series(column, dtype="str"))
+    return table.astype({"iteration": np.int64, "steps": np.int64}) if not table["iteration"].isna().any() else table
+
+
+def _remarks(runs: Sequence[Run]) -> Iterable[str]:
+    for run in runs:
+        if run.half_rows:
+            yield f"{run.name}: {run.half_rows} row(s) of progress.csv left out (half-written, not numbers, or steps that do not grow)"
+        if run.nan_rows:
+            yield f"{run.name}: {run.nan_rows} evaluation(s) are not a number"
+        if run.status == "failed":
+            yield f"{run.name}: failed at {run.steps} steps" + (f" ({run.reason})" if run.reason else "")
+        elif not run.complete:
+            yield f"{run.name}: {run.steps} of {run.budget_steps} steps"
