@@ -74,17 +74,14 @@ def perform(agent: Agent, seed: np.random.SeedSequence) -> Performance:
                 stages.append((final, list(identity)))
             assert episode.body is not None
             poses.append(np.array(episode.body.data.qpos))
-            before_last = episode.total_return
     assert final is not None
-    assert episode.last_step is not None
     attributes = dict(zip(identity, final.attributes, strict=True))
     drawn = [
         design.with_attributes([attributes.get(n, own) for n, own in zip(names, design.attributes, strict=True)])
         for design, names in stages
     ]
     titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(stages)))]
-    total_return = before_last + episode.last_step.reward  # the episode itself has begun anew
-    return Performance(tuple(zip(titles, drawn, strict=True)), final, tuple(poses), total_return)
+    return Performance(tuple(zip(titles, drawn, strict=True)), final, tuple(poses), episode.total_return)
 
 
 def _grown(design: Design, choices: Array, agent: Agent) -> int:
