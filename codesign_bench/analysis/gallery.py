@@ -82,13 +82,13 @@ def tile_of(run: Run | None, collection: Collection, seconds: float) -> Tile:
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
     """What `reevaluate` recorded of this design, or else what the run's latest checkpoint does now; None if there is neither."""
     recorded = Motion.load(run.path)
-    if recorded is not None and recorded.design == design:
+    if recorded is not None and recorded.is_of(design):
         return recorded
     if not any((run.path / "checkpoints").glob("*.ckpt")):
         return None
     agent, plan = load_champion(run.path)
     motion = record(agent, Streams(plan.settings.seed).sequence("motion", 0), seconds)
-    return motion if motion is not None and motion.design == design else None
+    return motion if motion is not None and motion.is_of(design) else None
 
 
 def motion_frames(motion: Motion, seconds: float) -> Array:
