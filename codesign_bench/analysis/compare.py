@@ -1,0 +1,147 @@
+"""Two studies against each other: for people who bring their own method, or repeat somebody's runs.
+
+A method that both have is compared with itself; a method that only the first has is compared with each of the second's. Returns are
+taken at the last step that both studies reached in an environment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from codesign_bench.analysis import measures, statistics, style
+from codesign_bench.analysis.collect import Collection, collect, unlike
+from codesign_bench.analysis.tables import Table, number, with_interval
+from codesign_bench.errors import ConfigError
+
+COLUMNS = [
+    *("env", "method", "other", "steps", "seeds", "other_seeds", "mean", "other_mean", "difference", "low", "high"),
+    *("improvement", "improvement_low", "improvement_high", "cliffs_delta", "hedges_g"),
+]
+
+
+def other_study(path: str, study: str, force: bool = False) -> Collection:
+    """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
+    folder = Path(path)
+    if any(folder.glob("*/*/seed_*")):
+        return collect(folder.parent, folder.name, force=force)
+    if (folder / study).is_dir():
+        return collect(folder, study, force=force)
+    raise ConfigError(f"against is '{path}'; allowed is the folder of a study, or a folder of results with a study '{study}'.")
+
+
+def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd.DataFrame:
+    """One row per environment and pair; refuses studies that are not comparable."""
+    problems = unlike(mine, theirs)
+    if problems and not force:
+        raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with --force they are compared all the same.")
+    rows = []
+    for env in style.ordered_envs(set(mine.envs) & set(theirs.envs)):
+        at = min(mine.horizon(env), theirs.horizon(env))
+        for method in style.ordered(run.method for run in mine.runs if run.env == env):
+            rivals = [method] if theirs.of(env, method) else style.ordered(run.method for run in theirs.runs if run.env == env)
+            for other in rivals:
+                a, b = _at(mine, env, method, at), _at(theirs, env, other, at)
+                if len(a) and len(b):
+                    rows.append({"env": env, "method": method, "other": other, "steps": at, **_numbers(a, b)})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _at(collection: Collection, env: str, method: str, steps: float) -> Any:
+    values = measures.curves(collection, env, method, np.array([float(steps)]))[:, 0]
+    return values[np.isfinite(values)]
+
+
+def _numbers(a: Any, b: Any) -> dict[str, float]:
+    gap, chance = statistics.difference_of_means(a, b), statistics.probability_of_improvement([a], [b])
+    return {
+        "seeds": len(a),
+        "other_seeds": len(b),
+        "mean": float(a.mean()),
+        "other_mean": float(b.mean()),
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
+        "improvement": chance.value,
+        "improvement_low": chance.low,
+        "improvement_high": chance.high,
+        "cliffs_delta": statistics.cliffs_delta(a, b),
+        "hedges_g": statistics.hedges_g(a, b),
+    }
+
+
+def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
+    rows = tuple(
+        (
+            style.env_title(row["env"]),
+            style.label(row["method"]),
+            style.label(row["other"]),
+            f"{row['seeds']}, {row['other_seeds']}",
+            style.count(row["steps"]),
+            number(row["mean"]),
+            number(row["other_mean"]),
+            with_interval(row["difference"], row["low"], row["high"]),
+            with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
+            number(row["hedges_g"]),
+        )
+        for row in frame.to_dict("records")
+    )
+    columns = (
+        "Environment",
+        "This study",
+        "Other study",
+        "Seeds",
+        "Steps",
+        "This",
+        "Other",
+        "Difference [95 %]",
+        "P(better) [95 %]",
+        "Hedges' g",
+    )
+    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)))
+
+
+def _notes(mine: Collection, theirs: Collection) -> list[str]:
+    said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
+    said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
+    said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection)]
+    return said
+
+
+def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
+    """Differences with intervals, one panel per environment."""
+    foot = style.wrapped(_notes(mine, theirs))
+    envs = list(dict.fromkeys(frame["env"])) or [""]
+    most = max([int((frame["env"] == env).sum()) for env in envs] + [1])
+    lines = -(-len(envs) // 2)
+    height = lines * (0.2 * most + 0.75) + 0.35 + 0.11 * len(foot)
+    canvas = Figure(figsize=(style.WIDTH, height))
+    look = style.looks([*mine.methods, *theirs.methods])
+    edges = {"left": 0.2, "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.35 + 0.11 * len(foot)) / height}
+    grid = canvas.add_gridspec(lines, 2, **edges, wspace=0.62, hspace=0.65 / (0.2 * most + 0.1))
+    for i, env in enumerate(envs):
+        axes = canvas.add_subplot(grid[i // 2, i % 2])
+        here = frame[frame["env"] == env].to_dict("records")
+        for y, row in enumerate(here):
+            colour = look[row["method"]].colour
+            if np.isfinite(row["low"]):
+                axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=2.2, alpha=0.45, solid_capstyle="butt")
+            axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=5, markeredgewidth=0)
+        axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
+        axes.set_yticks(range(len(here)), [style.plain(_pair(row)) for row in here])
+        axes.set_ylim(max(most, 1) - 0.5, -0.6)
+        axes.grid(axis="y", visible=False)
+        axes.set_title(style.plain(style.env_title(env)) if env else "no environment in common")
+        axes.locator_params(axis="x", nbins=5)
+    canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
+    style.note(canvas, foot)
+    return canvas
+
+
+def _pair(row: dict[str, Any]) -> str:
+    same = row["method"] == row["other"]
+    return style.label(row["method"]) if same else f"{style.label(row['method'])} against {style.label(row['other'])}"
