@@ -35,7 +35,9 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Cell]], 
     if not body:
         body = f'<tr><td colspan="{len(columns)}">no runs</td></tr>'
     scroll = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
-    return f"{scroll}<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    return (
+        f"{scroll}<table><caption><span>{escape(caption)}</span></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _cell(cell: Cell, i: int, text_columns: int) -> str:
