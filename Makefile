@@ -11,6 +11,7 @@ TORCH_INDEX ?=
 ENV = locomotion2d
 BUDGET = paper
 SEED = 0
+STUDY = demo
 
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
@@ -18,7 +19,7 @@ STAMP := $(VENV)/.installed
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench test test-full lint perf pictures clean
+.PHONY: help setup bench figures test test-full lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -34,6 +35,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 bench: $(STAMP)  ## run Transform2Act on ENV=gap [BUDGET=paper|pilot|smoke SEED=0]; Ctrl-C stops, the same command goes on
 	$(RUN) -m codesign_bench env=$(ENV) budget=$(BUDGET) seed=$(SEED) study=bench
+
+figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=results/other]
+	$(RUN) -m codesign_bench.figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST))
 
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)

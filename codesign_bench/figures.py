@@ -132,7 +132,13 @@ def _tables(job: Job) -> list[Path]:
     from codesign_bench.analysis import hyperparameters, measures, tables
 
     collection, out = job.collection, job.config.folder
-    made = [tables.summary(collection), tables.pairwise(collection), tables.cost(collection), tables.exploration(collection)]
+    made = [
+        tables.final_returns(collection),
+        tables.summary(collection),
+        tables.pairwise(collection),
+        tables.cost(collection),
+        tables.exploration(collection),
+    ]
     written = [path for table in [*made, *hyperparameters.tables(collection)] for path in tables.write(table, out)]
     frames = {"runs": measures.finals(collection), "summary": measures.summary(collection)}
     frames["pairwise"] = measures.pairwise(frames["runs"])

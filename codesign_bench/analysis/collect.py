@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import zipfile
@@ -259,12 +258,9 @@ def _fast_rows(lines: list[str], width: int) -> Array | None:
     if any(line.count(",") != width - 1 for line in lines):
         return None
     try:
-        frame = pd.read_csv(
-            io.StringIO("\n".join(lines)), header=None, dtype=np.float64, float_precision="round_trip", skip_blank_lines=False
-        )
-    except (ValueError, pd.errors.ParserError):
+        values = np.loadtxt(lines, delimiter=",", comments=None, ndmin=2)
+    except ValueError:
         return None
-    values: Array = frame.to_numpy()
     return values if values.shape == (len(lines), width) else None
 
 
@@ -371,7 +367,11 @@ def _budget_text(run: Run) -> str:
 
 
 def _shared(run: Run) -> dict[str, Any]:
-    return {key: run.config.get(key) for key in ("env", "evaluation", "sampler")}
+    return {key: run.config.get(key) for key in ("env", "evaluation")}
+
+
+def _own(run: Run) -> dict[str, Any]:
+    return {key: run.config.get(key) for key in ("method", "sampler")}
 
 
 _RULES = (
@@ -390,12 +390,17 @@ _RULES = (
         )
         for package in STRICT_VERSIONS
     ),
-    _Rule("configuration of the environment", lambda run: run.env, lambda run: digest(_shared(run)), lambda run: digest(_shared(run))),
+    _Rule(
+        "configuration of the environment or evaluation",
+        lambda run: run.env,
+        lambda run: digest(_shared(run)),
+        lambda run: digest(_shared(run)),
+    ),
     _Rule(
         "configuration of the method",
         lambda run: (run.env, run.method),
-        lambda run: digest(run.config["method"]),
-        lambda run: digest(run.config["method"]),
+        lambda run: digest(_own(run)),
+        lambda run: digest(_own(run)),
     ),
 )
 

@@ -102,7 +102,7 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
         "P(better) [95 %]",
         "Hedges' g",
     )
-    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)))
+    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)), words=3)
 
 
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
@@ -113,30 +113,30 @@ def _notes(mine: Collection, theirs: Collection) -> list[str]:
 
 
 def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
-    """Differences with intervals, one panel per environment."""
+    """Differences with intervals: pairs down, environments across."""
     foot = style.wrapped(_notes(mine, theirs))
-    envs = list(dict.fromkeys(frame["env"])) or [""]
-    most = max([int((frame["env"] == env).sum()) for env in envs] + [1])
-    lines = -(-len(envs) // 2)
-    height = lines * (0.2 * most + 0.75) + 0.35 + 0.11 * len(foot)
+    envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row) for row in frame.to_dict("records")]
+    labels = list(dict.fromkeys(pairs))
+    height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
     canvas = Figure(figsize=(style.WIDTH, height))
     look = style.looks([*mine.methods, *theirs.methods])
-    edges = {"left": 0.2, "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.35 + 0.11 * len(foot)) / height}
-    grid = canvas.add_gridspec(lines, 2, **edges, wspace=0.62, hspace=0.65 / (0.2 * most + 0.1))
+    left = 0.03 + 0.0068 * max(map(len, labels), default=0)
+    edges = {"left": min(left, 0.45), "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
+    grid = canvas.add_gridspec(1, len(envs), **edges, wspace=0.12)
     for i, env in enumerate(envs):
-        axes = canvas.add_subplot(grid[i // 2, i % 2])
-        here = frame[frame["env"] == env].to_dict("records")
-        for y, row in enumerate(here):
-            colour = look[row["method"]].colour
+        axes = canvas.add_subplot(grid[0, i])
+        for row in frame[frame["env"] == env].to_dict("records"):
+            colour, y = look[row["method"]].colour, labels.index(_pair(row))
             if np.isfinite(row["low"]):
-                axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=2.2, alpha=0.45, solid_capstyle="butt")
-            axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=5, markeredgewidth=0)
+                axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=3, alpha=0.4, solid_capstyle="butt")
+            axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
-        axes.set_yticks(range(len(here)), [style.plain(_pair(row)) for row in here])
-        axes.set_ylim(max(most, 1) - 0.5, -0.6)
-        axes.grid(axis="y", visible=False)
+        axes.set_yticks(range(len(labels)), [style.plain(text) for text in labels] if i == 0 else [""] * len(labels))
+        axes.set_ylim(max(len(labels), 1) - 0.5, -0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
+        axes.locator_params(axis="x", nbins=4)
         axes.set_title(style.plain(style.env_title(env)) if env else "no environment in common")
-        axes.locator_params(axis="x", nbins=5)
     canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
     style.note(canvas, foot)
     return canvas

@@ -83,7 +83,7 @@ def _table(collection: Collection, name: str, title: str, rows: Sequence[Row], m
     body = [(row.name, row.searched, *(_selected(row, found[method]) for method in methods)) for row in rows]
     sources = [f"{label(m)}: {_source(collection, m, bool(found[m]))}" for m in methods]
     note = f"Searched: the paper's tables. Selected: the configuration ({'; '.join(sources)})."
-    return Table(name, title, ("Hyperparameter", "Searched", *(label(m) for m in methods)), tuple(body), (note,))
+    return Table(name, title, ("Hyperparameter", "Searched", *(label(m) for m in methods)), tuple(body), (note,), words=2)
 
 
 def _source(collection: Collection, method: str, known: bool) -> str:

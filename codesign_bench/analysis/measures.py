@@ -217,14 +217,16 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
 
 def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str]) -> list[str]:
     """Which of the methods have no runs, in words; environments without any run of these methods say so in their panel."""
-    said = []
+    absent: dict[str, list[str]] = {}
     for env in envs:
-        absent = [label(method) for method in methods if not collection.of(env, method)]
-        if absent and len(absent) < len(methods):
-            said.append((env_title(env), ", ".join(absent)))
-    if said and len(said) == len(envs) and len({names for _, names in said}) == 1:
-        return [f"No runs of {said[0][1]}."]
-    return [f"No runs of {names} in {title}." for title, names in said]
+        names = [label(method) for method in methods if not collection.of(env, method)]
+        if names and len(names) < len(methods):
+            absent.setdefault(", ".join(names), []).append(env_title(env))
+    return [f"No runs of {names}{_in(titles, len(envs))}." for names, titles in absent.items()]
+
+
+def _in(titles: list[str], all_of_them: int) -> str:
+    return f" in {', '.join(titles)}" if len(titles) < all_of_them or all_of_them == 1 else ""
 
 
 def _few(names: list[str], most: int = 3) -> str:

@@ -54,7 +54,7 @@ CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 """The methods of the paper's three figures of curves, in its order."""
 
 _SPARE = ("#44AA99", "#999933", "#AA4499", "#117733", "#CC6677", "#6699CC", "#661100", "#888888")
-_SPARE_MARKERS = ("<", ">", "*", "d", "H", "8", "|", "x")
+_SPARE_MARKERS = ("<", ">", "*", "d", "H", "8", "^", "s")
 _SPARE_DASHES = ("-", "--", "-.", ":")
 
 

@@ -25,19 +25,20 @@ class Bold:
 
 @dataclass(frozen=True)
 class Table:
-    """`notes` are sentences under the table."""
+    """`notes` are sentences under the table; the first `words` columns hold words, the others numbers."""
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str | Bold, ...], ...]
     notes: tuple[str, ...] = ()
+    words: int = 1
 
     def markdown(self) -> str:
         def line(cells: Sequence[str]) -> str:
             return "| " + " | ".join(cells) + " |"
 
-        head = [line([plain_markdown(c) for c in self.columns]), line(["---", *["---:"] * (len(self.columns) - 1)])]
+        head = [line([plain_markdown(c) for c in self.columns]), line(["---"] * self.words + ["---:"] * (len(self.columns) - self.words))]
         body = [line([f"**{plain_markdown(c.text)}**" if isinstance(c, Bold) else plain_markdown(c) for c in row]) for row in self.rows]
         if not body:
             body = [line(["no runs", *[""] * (len(self.columns) - 1)])]
@@ -55,7 +56,7 @@ class Table:
             r"\begin{table}[t]",
             r"\centering",
             r"\small",
-            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            rf"\begin{{tabular}}{{{'l' * self.words}{'r' * (len(self.columns) - self.words)}}}",
             r"\toprule",
             " & ".join(_latex(c) for c in self.columns) + r" \\",
             r"\midrule",
@@ -104,26 +105,28 @@ def plain_markdown(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text)
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()
 
 
 # ---- numbers as text -------------------------------------------------------------------------------------------------
 
 
-def number(value: float) -> str:
-    if value is None or math.isnan(value):
+def number(value: float, like: float | None = None) -> str:
+    """Rounded as suits its size, or the size of the number that it belongs to."""
+    if math.isnan(value):
         return "-"
     if math.isinf(value):
         return "never"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    size = abs(value if like is None else like)
+    return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:,.2f}"
 
 
 def plus_minus(mean: float, std: float) -> str:
-    return number(mean) if math.isnan(std) else f"{number(mean)} ± {number(std)}"
+    return number(mean) if math.isnan(std) else f"{number(mean)} ± {number(std, mean)}"
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low)}, {number(high)}]"
+    return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low, value)}, {number(high, value)}]"
 
 
 # ---- the table of final returns --------------------------------------------------------------------------------------
@@ -191,7 +194,7 @@ def summary(collection: Collection) -> Table:
         "Fresh: re-evaluated in fresh episodes. Retrained: a new controller on the frozen final design.",
         *measures.shortfall(collection),
     )
-    return Table("summary", "Returns", columns, tuple(rows), notes)
+    return Table("summary", "Returns", columns, tuple(rows), notes, words=2)
 
 
 def pairwise(collection: Collection) -> Table:
@@ -213,7 +216,7 @@ def pairwise(collection: Collection) -> Table:
         "bootstrap intervals, which are too narrow with fewer than five seeds.",
         *measures.shortfall(collection),
     )
-    return Table("pairwise", "Methods in pairs", columns, tuple(rows), notes)
+    return Table("pairwise", "Methods in pairs", columns, tuple(rows), notes, words=2)
 
 
 def cost(collection: Collection) -> Table:
@@ -244,7 +247,7 @@ def cost(collection: Collection) -> Table:
         "The paper reports about one day per run on 20 cores with a GPU.",
         *measures.shortfall(collection),
     )
-    return Table("cost", "Computation cost", columns, tuple(rows), notes)
+    return Table("cost", "Computation cost", columns, tuple(rows), notes, words=2)
 
 
 def exploration(collection: Collection) -> Table:
@@ -267,7 +270,7 @@ def exploration(collection: Collection) -> Table:
         "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
         *measures.shortfall(collection),
     )
-    return Table("exploration", "Exploration of designs", columns, tuple(rows), notes)
+    return Table("exploration", "Exploration of designs", columns, tuple(rows), notes, words=2)
 
 
 def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
@@ -284,7 +287,7 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
         "Mirror: overlap of the silhouette with its mirror image.",
         *measures.shortfall(collection, sorted(set(frame["method"])), bands=False),
     )
-    return Table("symmetry", "Symmetry of designs", columns, tuple(rows), notes)
+    return Table("symmetry", "Symmetry of designs", columns, tuple(rows), notes, words=2)
 
 
 def _curves(collection: Collection) -> list[tuple[str, str, tuple[Run, ...]]]:

@@ -34,8 +34,8 @@ def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
     figure = Figure(figsize=(style.WIDTH, height))
     bottom, tall = (0.42 + 0.11 * len(foot)) / height, 1 - (0.70 + 0.11 * len(foot)) / height
     first = figure.add_axes((0.17, bottom, 0.19, tall))
-    second = figure.add_axes((0.43, bottom, 0.22, tall))
-    third = figure.add_axes((0.79, bottom, 0.19, tall))
+    second = figure.add_axes((0.44, bottom, 0.24, tall))
+    third = figure.add_axes((0.72, bottom, 0.26, tall))
     _means(first, frame, shown, envs, look)
     _profiles(second, frame, shown, envs, look)
     _improvements(third, frame, shown, envs, look)
@@ -49,6 +49,7 @@ def _means(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequen
         found = statistics.interquartile_mean(measures.scores(frame, method, envs))
         _bar(axes, row, found, look[method])
     _rows(axes, [look[method].label for method in methods])
+    axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
     axes.set_xlabel("share of the best method")
 
 
@@ -69,15 +70,15 @@ def _profiles(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Seq
 
 
 def _improvements(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, style.Look]) -> None:
-    """The first method against each of the others."""
+    """The first method against each of the others, in the rows of the first panel."""
     axes.set_title("probability of improvement")
-    for row, other in enumerate(methods[1:]):
+    for row, other in enumerate(methods[1:], start=1):
         a, b = measures.scores(frame, methods[0], envs), measures.scores(frame, other, envs)
         _bar(
             axes, row, statistics.probability_of_improvement(a, b) if envs else statistics.Estimate(np.nan, np.nan, np.nan, 0), look[other]
         )
     axes.axvline(0.5, color="#999999", lw=0.8, ls=(0, (3, 2)))
-    _rows(axes, [f"over {look[method].label}" for method in methods[1:]])
+    _rows(axes, ["" for _ in methods])
     axes.set_xlim(0, 1.02)
     axes.set_xlabel(style.plain(f"P({look[methods[0]].label} better)") if methods else "")
 

@@ -1,6 +1,6 @@
 """Figures of learning curves with the final designs underneath: baselines (a), ablations (b), continuous design (d).
 
-comparison(collection, out)     writes comparison.pdf, .svg, .png and final_returns.md, .tex; returns their paths
+comparison(collection, out)     writes comparison.pdf, .svg, .png and final_returns.md, .tex (with `methods`: comparison_returns)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def comparison(
     with style.styled():
         figure = draw(collection, chosen, envs or style.ordered_envs({*TASKS, *collection.envs}), band, published, designs)
         written = style.save(figure, out, name, formats)
-    table = tables.final_returns(collection, chosen, name="final_returns" if name == "comparison" else f"{name}_returns")
+    table = tables.final_returns(collection, chosen, name="final_returns" if methods is None else f"{name}_returns")
     return written + tables.write(table, out)
 
 

@@ -90,7 +90,8 @@ def _scores(axes: Axes, frame: pd.DataFrame, kind: str, look: dict[str, style.Lo
     for x, method in enumerate((WITH, WITHOUT)):
         values = frame.loc[frame["method"] == method, kind].dropna().to_numpy(np.float64)
         if not len(values):
-            axes.text(x, 0.5, "none", ha="center", va="center", fontsize=6, color="#777777")
+            nothing = "no siblings" if (frame["method"] == method).any() else "no runs"
+            axes.text(x, 0.25, nothing, ha="center", va="center", fontsize=6, color="#777777")
             continue
         spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(1)
         axes.plot(x + spread, values, ls="none", marker=look[method].marker, color=look[method].colour, markeredgewidth=0, alpha=0.75)
@@ -113,7 +114,7 @@ def process(collection: Collection, method: str = WITH) -> Figure:
             *measures.shortfall(collection, (method,), bands=False),
         ]
     )
-    bottom, top, cell = 0.12 + 0.11 * len(foot), 0.28, 1.1
+    bottom, top, cell = 0.22 + 0.11 * len(foot), 0.28, 1.1
     height = cell * len(rows) + top + bottom
     figure = Figure(figsize=(style.WIDTH, height))
     edges = {"left": 0.04, "right": 0.99, "top": 1 - top / height, "bottom": bottom / height}

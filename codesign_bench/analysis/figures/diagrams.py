@@ -105,7 +105,7 @@ def overview() -> Figure:
     )
     for left, right, colour, title, policy, actions in stages:
         back.add_patch(_box(left, 11.8, right - left, 23.4, colour, 0.08))
-        back.text((left + right) / 2, 33.6, title, ha="center", va="center", fontsize=9, color=INK)
+        back.text((left + right) / 2, 33.4, title, ha="center", va="center", fontsize=8.5, color=INK)
         middle = (left + right) / 2
         back.add_patch(_box(middle - 9.2, 1.0, 18.4, 7.6, colour, 0.22))
         back.text(middle, 6.0, policy, ha="center", va="center", fontsize=8.5)
