@@ -34,7 +34,7 @@ class ReportConfig:
 def main(arguments: list[str]) -> int:
     config = build(ReportConfig, load_config("report", arguments), "the configuration")
     folder = study_folder(Path(config.results), config.study)
-    out = open_for_writing(config.out or folder / "report.html")
+    out = open_for_writing(config.out or Path("figures") / config.study / "report.html")
     collection = collect(Path(config.results), config.study, force=config.force, envs=config.envs, methods=config.methods)
     content = report(collection, folder, shlex.join(["python", "-m", "codesign_bench.report", *arguments])).encode()
     write_atomically(out, content)

@@ -2,7 +2,7 @@
 
 const Curves = (() => {
   const settings = { metric: "return_mean", band: "std", x: "linear", y: "linear", single: false };
-  const HEIGHT = 270, MARGIN = { left: 54, right: 12, top: 10, bottom: 40 };
+  const HEIGHT = 270, MARGIN = { left: 54, right: 22, top: 10, bottom: 40 };
   const panels = [];
 
   function build() {

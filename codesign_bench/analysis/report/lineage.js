@@ -1,7 +1,7 @@
 // Evolution: every species over the generations by its fitness, and the line of descent of the last champion.
 
 const Lineage = (() => {
-  const HEIGHT = 280, LEFT = 54, RIGHT = 12, TOP = 10, BOTTOM = 40;
+  const HEIGHT = 280, LEFT = 54, RIGHT = 22, TOP = 10, BOTTOM = 40;
 
   function build() {
     const place = document.getElementById("lineage-panels");
@@ -56,9 +56,13 @@ const Lineage = (() => {
     for (const [name, rows] of species) {
       const alive = rows.filter((row) => data.fitness[row] !== null);
       if (!alive.length) continue;
-      const key = on.has(name) ? "bold" : "lives";
-      paths[key] += `M${alive.map(place).join("L")}`;
-      dots[on.has(name) ? "bold" : "others"] += alive.map((row) => `M${place(row)}h0`).join("");
+      // An ancestor belongs to the descent until its child is born.
+      const child = line[line.indexOf(name) + 1], end = child === undefined ? Infinity : data.generation[species.get(child)[0]];
+      const bold = on.has(name) ? alive.filter((row) => data.generation[row] < end) : [], other = on.has(name) ? alive.slice(Math.max(0, bold.length - 1)) : alive;
+      if (bold.length) paths.bold += `M${bold.map(place).join("L")}`;
+      if (other.length > 1) paths.lives += `M${other.map(place).join("L")}`;
+      dots.bold += bold.map((row) => `M${place(row)}h0`).join("");
+      dots.others += alive.slice(bold.length).map((row) => `M${place(row)}h0`).join("");
       const before = (species.get(data.parent[rows[0]]) ?? []).filter((row) => data.generation[row] < data.generation[alive[0]] && data.fitness[row] !== null).at(-1);
       if (before !== undefined) paths[on.has(name) ? "bold" : "links"] += `M${place(before)}L${place(alive[0])}`;
     }

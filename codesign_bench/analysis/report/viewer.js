@@ -255,7 +255,8 @@ class View {
       this.scaleBy(Math.exp(-event.deltaY / 300));
     }, { passive: false });
     this.visible = false;
-    new IntersectionObserver((entries) => { this.visible = entries.at(-1).isIntersecting; this.draw(); }).observe(canvas);
+    const seen = (entries) => { this.visible = entries.at(-1).isIntersecting; this.draw(); };
+    new IntersectionObserver(seen, { rootMargin: "800px 0px" }).observe(canvas);
     new ResizeObserver(() => this.draw()).observe(canvas);
     document.addEventListener("themechange", () => this.draw());
   }
