@@ -76,7 +76,8 @@ def tile_of(run: Run | None, collection: Collection, seconds: float) -> Tile:
         poses = starting_pose(design, task, np.random.default_rng(run.seed))[None] if motion is None else motion_frames(motion, seconds)
     except CodesignError as error:
         return Tile(None, str(error))
-    return Tile(Champion(run, float(collection.curve(run)[1][-1]), design, task, poses, motion is not None and motion.ended))
+    ended = motion is not None and motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds
+    return Tile(Champion(run, float(collection.curve(run)[1][-1]), design, task, poses, ended))
 
 
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:

@@ -27,8 +27,8 @@ DECIMALS = 4
 
 @dataclass(frozen=True)
 class Motion:
-    """poses [frames, coordinates] are MuJoCo's qpos, `seconds_per_frame` apart; `ended` says that the episode ended early,
-    `total_return` is that of the whole episode, also where only its beginning is kept."""
+    """poses [frames, coordinates] are MuJoCo's qpos, `seconds_per_frame` apart; `ended` says that the episode ends early, with the last
+    of them; `total_return` is that of the whole episode, also where only its beginning is kept."""
 
     design: Design
     poses: Array
@@ -90,4 +90,5 @@ def record(agent: Agent, seed: np.random.SeedSequence, seconds: float) -> Motion
         return None
     assert episode.last_step is not None
     total_return = before_last + episode.last_step.reward  # the episode itself has begun anew
-    return Motion(design, np.stack(poses), stride * agent.task.dt, total_return, step < agent.task.config.max_steps)
+    ended = step < agent.task.config.max_steps and (step - 1) * agent.task.dt <= seconds
+    return Motion(design, np.stack(poses), stride * agent.task.dt, total_return, ended)

@@ -109,6 +109,13 @@ def test_frames_are_those_of_the_video(results: Path) -> None:
     np.testing.assert_array_equal(motion_frames(slow, 0.32), motion.poses[[0, 0, 1, 1, 2, 2, 3, 3]])
 
 
+def test_an_end_that_is_not_shown_is_not_told(results: Path) -> None:
+    collection = collect(results, "study")
+    (run,) = [run for run in collection.runs if run.method == "nge" and run.seed == 1]
+    ends = [tile_of(run, collection, seconds).champion for seconds in (2.0, 0.2)]
+    assert [champion is not None and champion.ended for champion in ends] == [True, False]
+
+
 @needs_drawing
 def test_a_champion_that_cannot_be_drawn_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path, "transform2act", "gap", 0)

@@ -19,9 +19,12 @@ from codesign_bench.analysis.report import bodies, data
 from codesign_bench.analysis.report.data import Missing, standing_out
 from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
 from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.motion import Motion
+from codesign_bench.experiment.process import process_json
 from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
+from codesign_bench.tasks import make_task
 from tests.analysis.study import write_run
 
 HOSTILE = '<img src=x onerror="document.title=1">\'&$-->'
@@ -327,3 +330,17 @@ def test_the_data_can_not_end_its_element(page: Page, full: Path) -> None:
     block: Any = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
     assert not set("<>&") & set(block.group(1))
     assert json.loads(block.group(1)) == page.data
+
+
+def test_how_an_agent_designs_itself_comes_before_its_final_design(full: Path, tmp_path: Path) -> None:
+    results = Path(shutil.copytree(full, tmp_path / "copy"))
+    folder = results / "study" / "gap" / "transform2act" / "seed_1" / "designs"
+    task = make_task("gap")
+    final = Design.from_json((folder / "final.json").read_text())
+    (folder / "at_000010000.xml").write_text(to_mjcf(task.initial_design, task.space, task.scene))
+    (folder / "final_process.json").write_text(process_json((task.initial_design, final), task))
+    page = Page(made(results))
+    titles = [stage["title"] for stage in page.data["designs"]["gap"]["methods"]["transform2act"][0]["stages"]]
+    assert titles == ["at 10,000 steps", "how it designs itself: initial skeleton", "final design"]
+    (folder / "final_process.json").write_text("[")
+    assert len(Page(made(results)).data["designs"]["gap"]["methods"]["transform2act"][0]["stages"]) == 2

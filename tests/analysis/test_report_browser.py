@@ -264,6 +264,7 @@ def test_stages_seeds_attributes_and_motion(opened: Any) -> None:
     assert "at 10,000 steps" in card.inner_text()
     assert "2 bodies, 1 motor" in card.inner_text()
     card.locator("summary").click()
+    card.locator("tbody tr").first.wait_for()
     assert card.locator("tbody tr").count() == 2
     play = card.get_by_role("button", name="Play")
     play.click()

@@ -76,9 +76,9 @@ def _entry(collection: Collection, run: Run, first: bool, room: Stock, missing: 
                 earlier.append({"title": f"at {int(path.stem[3:]):,} steps", "robot": robot_value(read_robot(path))})
             except (CodesignError, ValueError):
                 missing.say(f"{run.name}: the design {path.name} cannot be read.")
-        # The last snapshot may be the final evaluation's own.
-        stages = [stage for stage in earlier if stage["robot"] != stages[0]["robot"] or stage is not earlier[-1]] + stages
-        stages = _process(run) + stages
+        # The last snapshot, and the last step of the design process, may be the final design itself.
+        final = stages[0]["robot"]
+        stages = [s for part in (earlier, _process(run)) for s in part if s is not part[-1] or s["robot"] != final] + stages
     return {
         "seed": run.seed,
         "final": numbers([float(collection.curve(run)[1][-1])])[0],
@@ -101,8 +101,8 @@ def _process(run: Run) -> list[dict[str, Any]]:
         robots = [robot_value(Robot.from_mjcf(step["mjcf"])) for step in steps]
     except (OSError, ValueError, KeyError, TypeError, CodesignError):
         return []
-    titles = ["design process: initial skeleton", *(f"design process: after skeleton transform {i}" for i in range(1, len(robots)))]
-    return [{"title": title, "robot": robot} for title, robot in zip(titles, robots, strict=True)]
+    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(robots)))]
+    return [{"title": f"how it designs itself: {title}", "robot": robot} for title, robot in zip(titles, robots, strict=True)]
 
 
 def robot_value(robot: Robot) -> dict[str, Any]:

@@ -100,7 +100,7 @@ const Designs = (() => {
       const rows = this.run.stages[this.at].robot.parts.map((part) => {
         const hinge = part.joints.find((joint) => joint.gear), bone = part.capsules.at(-1);
         const end = bone ? bone.slice(3, 6) : [0, 0, 0], length = Math.hypot(...end);
-        const cells = [part.parent < 0 ? "root" : part.name, bone ? `${end.map((v) => v.toFixed(2)).join(", ")}` : "–", length.toFixed(3),
+        const cells = [part.parent < 0 ? "root" : part.name, bone ? end.map((v) => (Math.round(100 * v) / 100 + 0).toFixed(2)).join(", ") : "–", length.toFixed(3),
           bone ? Math.hypot(...bone.slice(0, 3)).toFixed(3) : "–", bone ? bone[6].toFixed(3) : "–", hinge ? plain(hinge.gear) : "–",
           hinge?.range ? hinge.range.map((v) => `${Math.round(v)}°`).join(" to ") : "–"];
         return element("tr", {}, ...cells.map((cell, i) => element(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }, cell.replaceAll("-", "−"))));
