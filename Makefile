@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench figures test test-full lint perf pictures clean
+.PHONY: help setup bench figures report test test-full lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ bench: $(STAMP)  ## run Transform2Act on ENV=gap [BUDGET=paper|pilot|smoke SEED=
 
 figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=results/other]
 	$(RUN) -m codesign_bench.figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST))
+
+report: $(STAMP)  ## a study as one HTML file, figures/STUDY/report.html, without simulating [STUDY=demo]
+	$(RUN) -m codesign_bench.report study=$(STUDY)
 
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)

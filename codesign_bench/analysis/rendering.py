@@ -47,25 +47,38 @@ class Picture:
 
     def frame(self, qpos: Array | None = None) -> Array:
         """[height, width, 3] uint8: the robot in a pose, by default its reference pose."""
-        self.data.qpos[:] = self.model.qpos0 if qpos is None or not np.isfinite(qpos).all() else qpos
-        self._mujoco.mj_forward(self.model, self.data)
-        low, high = self._extent()
+        low, high = self._pose(qpos)
         self._camera.lookat[:] = (low + high) / 2
         if self._distance is None:
-            spread = high - low
-            if self.task.scene.ground.kind == "gaps":  # show a gap together with the robot
-                spread[0] = max(spread[0], 1.2 * self.task.scene.ground.period)
-            from_above = self.task.scene.root == "planar" and self.task.space.plane == "xy"
-            tall = max(spread[2], spread[1] if from_above else 0.0)
-            wide = (spread[0] if from_above else max(spread[0], spread[1])) / self._aspect
-            self._distance = (1.15 * max(float(tall), float(wide)) + 0.6) * 1.3 / self._zoom
+            self._distance = self._fitting(high - low)
         self._camera.distance = self._distance
         self._renderer.update_scene(self.data, self._camera, self._options)
         pixels: Array = self._renderer.render().copy()
         return pixels
 
+    def distance(self, qpos: Array | None = None) -> float:
+        """Of the camera that frames this pose; the largest of several robots', given to `keep_distance`, shows them at one scale."""
+        low, high = self._pose(qpos)
+        return self._fitting(high - low)
+
+    def keep_distance(self, distance: float) -> None:
+        self._distance = distance
+
     def close(self) -> None:
         self._renderer.close()
+
+    def _pose(self, qpos: Array | None) -> tuple[Array, Array]:
+        self.data.qpos[:] = self.model.qpos0 if qpos is None or not np.isfinite(qpos).all() else qpos
+        self._mujoco.mj_forward(self.model, self.data)
+        return self._extent()
+
+    def _fitting(self, spread: Array) -> float:
+        if self.task.scene.ground.kind == "gaps":  # show a gap together with the robot
+            spread[0] = max(spread[0], 1.2 * self.task.scene.ground.period)
+        from_above = self.task.scene.root == "planar" and self.task.space.plane == "xy"
+        tall = max(spread[2], spread[1] if from_above else 0.0)
+        wide = (spread[0] if from_above else max(spread[0], spread[1])) / self._aspect
+        return (1.15 * max(float(tall), float(wide)) + 0.6) * 1.3 / self._zoom
 
     def _extent(self) -> tuple[Array, Array]:
         """Lower and upper corner of the box around all parts of the robot."""

@@ -34,11 +34,19 @@ def load_config_of(path: Path) -> dict[str, Any]:
 def load_champion(path: Path) -> tuple[Agent, Plan]:
     """The champion of a run's latest checkpoint."""
     plan = Plan.of(load_config_of(path))
-    state, _ = checkpoint.load_latest(RunFolder(path).checkpoints, plan.hash)
+    return champion_in(load_state(plan, RunFolder(path)), plan), plan
+
+
+def load_state(plan: Plan, folder: RunFolder) -> dict[str, Any]:
+    state, _ = checkpoint.load_latest(folder.checkpoints, plan.hash)
     if state is None:
-        raise ConfigError(f"The run {path} has no checkpoint yet; let it take at least one iteration.")
+        raise ConfigError(f"The run {folder.path} has no checkpoint yet; let it take at least one iteration.")
+    return state
+
+
+def champion_in(state: dict[str, Any], plan: Plan) -> Agent:
     settings = plan.settings
     context = Context(plan.task, plan.budget, Streams(settings.seed), Ledger(plan.budget.steps), settings.sampler.groups, 0, "cpu")
     with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
         method.load_state_dict(state["method"])
-        return method.champion(), plan
+        return method.champion()

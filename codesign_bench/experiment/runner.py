@@ -58,10 +58,11 @@ class SamplerConfig:
     groups: int
 
 
-def run(config: Mapping[str, Any], command: list[str] | None = None) -> str:
-    """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped"."""
-    plan = Plan.of(config)
-    folder = RunFolder.of(config)
+def run(config: Mapping[str, Any], command: list[str] | None = None, plan: Plan | None = None, folder: RunFolder | None = None) -> str:
+    """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped". `plan` and `folder` stand
+    in for those of the configuration, for a run with another task than it can name."""
+    plan = plan or Plan.of(config)
+    folder = folder or RunFolder.of(config)
     with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
         folder.open_configuration(config, command or sys.argv)
         state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash)

@@ -24,6 +24,8 @@ def test_a_wheel_works_from_any_folder(tmp_path: Path) -> None:
         archive.extractall(content)
     wanted = {f"codesign_bench/{path.relative_to(ROOT)}" for path in (ROOT / "conf").rglob("*.yaml")}
     wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / "methods").rglob("*.py")}
+    assets = (ROOT / "codesign_bench" / "analysis" / "report").iterdir()
+    wanted |= {str(path.relative_to(ROOT)) for path in assets if path.suffix in (".js", ".css")}
     assert wanted <= names
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

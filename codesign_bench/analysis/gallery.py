@@ -1,0 +1,219 @@
+"""The champions of a study side by side, with the same camera and scale: a picture or a video."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.rendering import Picture, save_png, save_video
+from codesign_bench.analysis.robot import read_design
+from codesign_bench.analysis.style import env_title, label, ordered, ordered_envs
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.experiment.load import load_champion
+from codesign_bench.experiment.motion import FRAMES_PER_SECOND, Motion, record
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.render import starting_pose
+from codesign_bench.tasks import Task
+
+Array = NDArray[Any]
+LARGEST_SHEET = 16_000
+"""Pixels of a sheet's longer side: what video encoders and browsers still take."""
+INK, FAINT = "#222222", "#777777"
+
+
+@dataclass(frozen=True)
+class Champion:
+    """What is drawn in one tile; poses [frames, coordinates] are FRAMES_PER_SECOND apart."""
+
+    run: Run
+    final: float
+    design: Design
+    task: Task
+    poses: Array
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A champion, or why there is none to draw."""
+
+    champion: Champion | None
+    reason: str = ""
+
+
+def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict[str, Run]]]:
+    """The rows of the sheet: a title, and the run to show for each method that has one."""
+    finals = {run.path: float(collection.curve(run)[1][-1]) for run in collection.runs}
+    rows = []
+    for env in ordered_envs(collection.envs):
+        runs = [run for run in collection.runs if run.env == env]
+        if seed == "best":
+            best: dict[str, Run] = {}
+            for run in sorted(runs, key=lambda run: finals[run.path]):
+                best[run.method] = run
+            rows.append((env_title(env), best))
+            continue
+        shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
+        rows += [(f"{env_title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
+    return rows
+
+
+def tile_of(run: Run | None, collection: Collection, seconds: float) -> Tile:
+    if run is None:
+        return Tile(None, "no run")
+    try:
+        design, task = read_design(run.path, "final", run.config["env"])
+        motion = motion_of(run, design, seconds) if seconds > 0 else None
+        poses = starting_pose(design, task, np.random.default_rng(run.seed))[None] if motion is None else motion_frames(motion, seconds)
+    except CodesignError as error:
+        return Tile(None, str(error))
+    ended = motion is not None and motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds
+    return Tile(Champion(run, float(collection.curve(run)[1][-1]), design, task, poses, ended))
+
+
+def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
+    """What `reevaluate` recorded of this design, or else what the run's latest checkpoint does now; None if there is neither."""
+    recorded = Motion.load(run.path)
+    if recorded is not None and recorded.is_of(design):
+        return recorded
+    if not any((run.path / "checkpoints").glob("*.ckpt")):
+        return None
+    agent, plan = load_champion(run.path)
+    motion = record(agent, Streams(plan.settings.seed).sequence("motion", 0), seconds)
+    return motion if motion is not None and motion.is_of(design) else None
+
+
+def motion_frames(motion: Motion, seconds: float) -> Array:
+    """The poses at the frames of a video; the last pose where the episode is shorter is repeated by whoever draws."""
+    length = min(seconds, len(motion.poses) * motion.seconds_per_frame)
+    times = np.arange(max(1, round(length * FRAMES_PER_SECOND))) / FRAMES_PER_SECOND
+    nearest = np.minimum(times / motion.seconds_per_frame + 1e-6, len(motion.poses) - 1).astype(int)
+    frames: Array = motion.poses[nearest]
+    return frames
+
+
+class Sheet:
+    """Titles, and a grid of tiles: one row for each environment (and seed), one column for each method."""
+
+    def __init__(self, rows: Sequence[str], methods: Sequence[str], width: int, height: int) -> None:
+        self.width, self.height = width, height
+        self.font = max(11, height // 18)
+        self.band = round(2.2 * self.font)
+        self.size = (len(methods) * width, self.band + len(rows) * (self.band + height))
+        if max(self.size) > LARGEST_SHEET:
+            raise ConfigError(
+                f"The gallery would be {self.size[0]} x {self.size[1]} pixels; choose smaller tiles, or some envs and methods."
+            )
+        self.blank = Image.new("RGB", self.size, "white")
+        draw = ImageDraw.Draw(self.blank)
+        for column, method in enumerate(methods):
+            centre = (column * width + width // 2, self.band // 2)
+            draw.text(centre, _short(label(method), width, self.font), fill=INK, font=_font(self.font), anchor="mm")
+        for row, title in enumerate(rows):
+            draw.text((self.font // 2, self.top(row) - self.band // 2), title, fill=INK, font=_font(self.font), anchor="lm")
+
+    def top(self, row: int) -> int:
+        return self.band + row * (self.band + self.height) + self.band
+
+    def composed(self, tiles: Sequence[tuple[int, int, Array]]) -> Array:
+        image = np.array(self.blank)
+        for row, column, pixels in tiles:
+            image[self.top(row) : self.top(row) + self.height, column * self.width : (column + 1) * self.width] = pixels
+        return image
+
+
+def _font(size: int) -> Any:
+    return ImageFont.load_default(size)
+
+
+def _short(text: str, width: int, size: int) -> str:
+    """User-supplied names may be long, or hold what a font cannot draw."""
+    clean = "".join(c if c.isprintable() else "?" for c in text)
+    most = max(4, int(1.7 * width / size))
+    return clean if len(clean) <= most else clean[: most - 1] + "…"
+
+
+def _captioned(pixels: Array, lines: Sequence[str], colour: str = INK) -> Array:
+    image = Image.fromarray(pixels)
+    size = max(11, image.height // 20)
+    draw = ImageDraw.Draw(image)
+    for i, line in enumerate(lines):
+        text = _short(line, image.width, size)
+        draw.text((size // 2, size // 2 + round(1.25 * size) * i), text, fill=colour, font=_font(size), stroke_width=2, stroke_fill="white")
+    return np.asarray(image)
+
+
+def _wrapped(text: str, width: int, height: int) -> list[str]:
+    most = max(4, int(1.7 * width / max(11, height // 20)))
+    words, lines = text.split(), [""]
+    for word in words:
+        if len(lines[-1]) + len(word) + 1 > most and lines[-1]:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+def drawn_tile(tile: Tile, distance: float, width: int, height: int) -> Iterator[Array]:
+    """The frames of a tile, one for a picture of something that does not move."""
+    champion = tile.champion
+    if champion is None:
+        blank = np.full((height, width, 3), 245, dtype=np.uint8)
+        yield _captioned(blank, _wrapped(tile.reason, width, height), FAINT)
+        return
+    facts = f"return {champion.final:.0f}, {champion.design.num_nodes} bodies, seed {champion.run.seed}"
+    picture = Picture(champion.design, champion.task, width, height)
+    picture.keep_distance(distance)
+    for i, pose in enumerate(champion.poses):
+        last = champion.ended and i == len(champion.poses) - 1 and len(champion.poses) > 1
+        yield _captioned(picture.frame(pose), [facts, *([f"ended at {i / FRAMES_PER_SECOND:.1f} s"] if last else [])])
+    picture.close()
+
+
+def common_distance(tiles: Sequence[Tile], width: int, height: int) -> float:
+    """Of the camera that frames every champion of a row in its first pose."""
+    found = [0.0]
+    for champion in (tile.champion for tile in tiles):
+        if champion is not None:
+            picture = Picture(champion.design, champion.task, width, height)
+            found.append(picture.distance(champion.poses[0]))
+            picture.close()
+    return max(found)
+
+
+def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile]:
+    """Draws the champions into a picture or a video; returns what was drawn."""
+    video = out.suffix == ".mp4"
+    rows, methods = chosen_runs(collection, seed), ordered(collection.methods)
+    if not rows:
+        raise ConfigError(f"The study '{collection.study}' has no runs to show{'' if seed in ('best', 'all') else f' with seed {seed}'}.")
+    sheet = Sheet([title for title, _ in rows], methods, width, height)
+    tiles, films = [], []
+    for row, (_, runs) in enumerate(rows):
+        mine = [tile_of(runs.get(method), collection, seconds if video else 0.0) for method in methods]
+        distance = common_distance(mine, width, height)
+        for column, tile in enumerate(mine):
+            # Compressed, since a study's worth of frames does not fit in memory.
+            films.append((row, column, [zlib.compress(frame.tobytes(), 1) for frame in drawn_tile(tile, distance, width, height)]))
+        tiles += mine
+
+    def frame(number: int) -> Array:
+        return sheet.composed([(row, column, _frame(film[min(number, len(film) - 1)], height, width)) for row, column, film in films])
+
+    if video:
+        save_video(out, map(frame, range(max(len(film) for _, _, film in films))), FRAMES_PER_SECOND)
+    else:
+        save_png(out, frame(0))
+    return tiles
+
+
+def _frame(compressed: bytes, height: int, width: int) -> Array:
+    return np.frombuffer(zlib.decompress(compressed), dtype=np.uint8).reshape(height, width, 3)

@@ -1,0 +1,234 @@
+"""Robots for the 3D view, their designs along the run, their motion, and the species of evolution methods."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.report.data import Missing, last, numbers
+from codesign_bench.analysis.robot import Robot, read_robot
+from codesign_bench.analysis.style import ordered, ordered_envs
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import CodesignError
+from codesign_bench.experiment.motion import Motion
+
+MOTION_BYTES = 4_000_000
+LINEAGE_ROWS = 60_000
+MOST_SEEDS = 12
+MILLI = 1000
+"""Poses are sent as whole thousandths of metres, radians and quaternions, each frame as its difference to the one before."""
+GENEALOGY = ("genealogy.csv", "tables/genealogy.csv", "tables/species.csv")
+"""Where methods leave their species, one row for each species and generation."""
+
+
+class Stock:
+    """Counts down what the report can still hold."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def take(self, size: int) -> bool:
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+def designs(collection: Collection, missing: Missing) -> dict[str, Any]:
+    """env -> its ground and view, and method -> runs, the best final return first; the first of them also as it was along the run."""
+    room = Stock(MOTION_BYTES)
+    found: dict[str, Any] = {}
+    for env in ordered_envs(collection.envs):
+        by_method = {}
+        scene: dict[str, Any] = {}
+        for method in ordered(collection.methods):
+            runs = best_first(collection, env, method)
+            entries = [_entry(collection, run, first=(run is runs[0]), room=room, missing=missing) for run in runs[:MOST_SEEDS]]
+            if runs:
+                scene = scene or _scene(runs[0])
+                by_method[method] = [entry for entry in entries if entry is not None]
+        found[env] = {"scene": scene, "methods": {method: entries for method, entries in by_method.items() if entries}}
+    return found
+
+
+def best_first(collection: Collection, env: str, method: str) -> list[Run]:
+    return sorted(collection.of(env, method), key=lambda run: -float(collection.curve(run)[1][-1]))
+
+
+def _entry(collection: Collection, run: Run, first: bool, room: Stock, missing: Missing) -> dict[str, Any] | None:
+    folder = run.path / "designs"
+    try:
+        stages = [{"title": "final design", "robot": robot_value(read_robot(folder / "final.xml"))}]
+    except CodesignError as error:
+        missing.say(f"{run.name} has no body to show: {_inside(run, error)}")
+        return None
+    if first:
+        earlier = []
+        for path in sorted(folder.glob("at_*.xml")):
+            try:
+                earlier.append({"title": f"at {int(path.stem[3:]):,} steps", "robot": robot_value(read_robot(path))})
+            except (CodesignError, ValueError):
+                missing.say(f"{run.name}: the design {path.name} cannot be read.")
+        # The last snapshot, and the last step of the design process, may be the final design itself.
+        final = stages[0]["robot"]
+        stages = [s for part in (earlier, _process(run)) for s in part if s is not part[-1] or s["robot"] != final] + stages
+    return {
+        "seed": run.seed,
+        "final": numbers([float(collection.curve(run)[1][-1])])[0],
+        "stages": stages,
+        "motion": _motion(run, room, missing),
+        "at_bounds": numbers([last(collection, run, "at_bounds")], 3)[0],
+    }
+
+
+def _inside(run: Run, error: Exception) -> str:
+    """Without the machine's own path."""
+    return str(error).replace(f"{run.path}/", "")
+
+
+def _process(run: Run) -> list[dict[str, Any]]:
+    """How a Transform2Act agent designs itself, if the run kept it: the skeleton after each transform."""
+    path = run.path / "designs" / "final_process.json"
+    try:
+        steps = json.loads(path.read_text(encoding="utf-8"))
+        robots = [robot_value(Robot.from_mjcf(step["mjcf"])) for step in steps]
+    except (OSError, ValueError, KeyError, TypeError, CodesignError):
+        return []
+    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(robots)))]
+    return [{"title": f"how it designs itself: {title}", "robot": robot} for title, robot in zip(titles, robots, strict=True)]
+
+
+def robot_value(robot: Robot) -> dict[str, Any]:
+    """For the viewer; see viewer.js for how it is read."""
+    return {
+        "coordinates": robot.coordinates,
+        "mass": float(f"{robot.mass:.4g}"),
+        "parts": [
+            {
+                "name": part.name,
+                "parent": part.parent,
+                "position": numbers(part.position),
+                "joints": [
+                    {
+                        "kind": joint.kind,
+                        "axis": numbers(joint.axis, 7),
+                        "address": joint.address,
+                        "reference": joint.reference,
+                        "range": None if joint.range is None else numbers(joint.range, 4),
+                        "gear": numbers([joint.gear])[0],
+                    }
+                    for joint in part.joints
+                ],
+                "capsules": [[*numbers(c.start), *numbers(c.end), *numbers([c.radius])] for c in part.capsules],
+            }
+            for part in robot.parts
+        ],
+    }
+
+
+def _scene(run: Run) -> dict[str, Any]:
+    """What the viewer draws besides the robot; nothing where a stranger's environment is configured otherwise."""
+    env = run.config["env"]
+    try:
+        scene, ground = env["scene"], env["scene"]["ground"]
+        names = ("kind", "top", "first_gap", "gap_width", "period", "behind")
+        return {
+            "root": str(scene["root"]),
+            "plane": str(env["design"]["plane"]),
+            "ground": {name: ground.get(name, 0) if name != "kind" else str(ground["kind"]) for name in names},
+        }
+    except (KeyError, TypeError, AttributeError):
+        return {"root": "free", "plane": "xy", "ground": {"kind": "none", "top": 0}}
+
+
+def _motion(run: Run, room: Stock, missing: Missing) -> dict[str, Any] | None:
+    try:
+        motion = Motion.load(run.path)
+        if motion is None:
+            return None
+        final = Design.from_json((run.path / "designs" / "final.json").read_text(encoding="utf-8"))
+    except (CodesignError, OSError, UnicodeDecodeError) as error:
+        missing.say(f"{run.name}: its motion is not shown ({_inside(run, error)})")
+        return None
+    if not motion.is_of(final):
+        missing.say(f"{run.name}: its motion is not shown, because the design has changed since it was recorded.")
+        return None
+    value = motion_value(motion)
+    if not room.take(len(json.dumps(value))):
+        missing.say(f"{run.name}: its motion is not shown; the report stays below 20 MB.")
+        return None
+    return value
+
+
+def motion_value(motion: Motion) -> dict[str, Any]:
+    whole = np.round(MILLI * motion.poses).astype(np.int64)
+    steps = np.diff(whole, axis=0, prepend=0)
+    return {
+        "seconds_per_frame": motion.seconds_per_frame,
+        "return": numbers([motion.total_return])[0],
+        "ended": motion.ended,
+        "frames": len(whole),
+        "differences": steps.ravel().tolist(),
+    }
+
+
+# ---- species -----------------------------------------------------------------------------------------------------------
+
+
+def lineages(collection: Collection, missing: Missing) -> list[dict[str, Any]]:
+    """The species of the best run of each evolution method in each environment."""
+    room = Stock(LINEAGE_ROWS)
+    found = []
+    for env in ordered_envs(collection.envs):
+        for method in ordered(collection.methods):
+            for run in best_first(collection, env, method)[:1]:
+                table = next((run.path / name for name in GENEALOGY if (run.path / name).is_file()), None)
+                if table is None:
+                    continue
+                rows = read_species(table)
+                if not rows["species"]:
+                    missing.say(f"{run.name}: {table.name} holds no species that can be shown.")
+                elif not room.take(len(rows["species"])):
+                    missing.say(f"{run.name}: its species are not shown; the report stays below 20 MB.")
+                else:
+                    found.append({"env": env, "method": method, "seed": run.seed, **rows})
+    return found
+
+
+def read_species(path: Path) -> dict[str, Any]:
+    """Columns of a genealogy; rows that are not whole are left out, and so is a fitness that is not a number (a species that died)."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("species", "parent", "generation", "fitness", "bodies", "mutation", "champion")}
+    try:
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+            for row in csv.DictReader(file):
+                value = _species(row)
+                if value is not None:
+                    for name, column in columns.items():
+                        column.append(value[name])
+    except (OSError, csv.Error):
+        pass
+    return columns
+
+
+def _species(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    try:
+        parent = str(row.get("parent") or "").strip()
+        fitness = float(row["fitness"])
+        return {
+            "species": int(row.get("species") or row["id"]),
+            "parent": int(float(parent)) if parent not in ("", "None", "nan") else -1,
+            "generation": int(row["generation"]),
+            "fitness": numbers([fitness])[0] if math.isfinite(fitness) else None,
+            "bodies": int(float(row.get("bodies") or 0)),
+            "mutation": str(row.get("mutation") or ""),
+            "champion": int(float(row.get("champion") or 0)),
+        }
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,8 @@
+setUpSorting();
+setUpCopying();
+setUpVideos();
+Curves.build();
+Designs.build();
+Lineage.build();
+setUpTheme();
+document.documentElement.dataset.ready = "yes";

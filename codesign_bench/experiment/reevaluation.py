@@ -1,0 +1,144 @@
+"""Final re-evaluation: fresh episodes of a run's final agent, and a controller trained from scratch on its frozen design.
+
+The first says how good the agent is without the luck of the evaluations that picked it; the second separates how good the
+design is from how well its controller was learned, with the same controller and the same steps for every method.
+Nothing here is charged to the run: its ledger, its checkpoints and progress.csv stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from codesign_bench.command_line import load_config
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment import runner
+from codesign_bench.experiment.evaluation import Evaluation, evaluate
+from codesign_bench.experiment.load import champion_in, load_config_of, load_state
+from codesign_bench.experiment.method import Agent
+from codesign_bench.experiment.motion import record
+from codesign_bench.experiment.run_folder import RunFolder, write_atomically
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.tasks.base import Task
+
+FILE = "reevaluation.json"
+FOLDER = "reevaluation"
+"""Of the runs that train controllers, inside the run folder."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Fresh episodes of one agent. `steps` is what it had been charged for learning, `evaluation_steps` what these took."""
+
+    steps: int
+    seed: int
+    episodes: int
+    return_mean: float
+    return_std: float
+    episode_length: float
+    net_displacement: float
+    net_to_path: float
+    bodies: float
+    at_bounds: float
+    evaluation_steps: int
+    returns: tuple[float, ...]
+
+    @staticmethod
+    def of(evaluation: Evaluation, steps: int, seed: int) -> Fresh:
+        e = evaluation
+        return Fresh(
+            steps, seed, len(e.returns), e.return_mean, e.return_std, e.episode_length, e.net_displacement, e.net_to_path,
+            e.bodies, e.at_bounds, e.steps, e.returns,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reevaluation:
+    """The content of reevaluation.json."""
+
+    agent: Fresh
+    controller: Fresh | None
+
+    def columns(self) -> dict[str, float]:
+        """For the table of all runs: columns of their own, never mixed with those of progress.csv."""
+        parts = {"reevaluated": self.agent, **({"retrained": self.controller} if self.controller else {})}
+        names = ("steps", "episodes", "return_mean", "return_std", "evaluation_steps")
+        return {f"{part}_{name}": getattr(fresh, name) for part, fresh in parts.items() for name in names}
+
+    def save(self, folder: Path) -> None:
+        write_atomically(folder / FILE, json.dumps(asdict(self), indent=1))
+
+    @staticmethod
+    def load(folder: Path) -> Reevaluation | None:
+        """What was written, or None if nothing was; a damaged file raises ConfigError."""
+        path = folder / FILE
+        if not path.is_file():
+            return None
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+            agent, controller = _fresh(value["agent"]), value["controller"]
+            return Reevaluation(agent, None if controller is None else _fresh(controller))
+        except (OSError, ValueError, KeyError, TypeError):
+            raise ConfigError(f"{path} does not hold a re-evaluation; make it again with python -m codesign_bench.reevaluate.") from None
+
+
+def _fresh(value: Mapping[str, Any]) -> Fresh:
+    return Fresh(**{**value, "returns": tuple(float(r) for r in value["returns"])})
+
+
+def reevaluate(path: Path, episodes: int, seed: int, train: int, seconds: float, workers: int | None, command: list[str]) -> Reevaluation:
+    """Writes reevaluation.json and motion.json into the run folder. A controller that was trained for this design before is kept."""
+    before = Reevaluation.load(path)
+    plan = runner.Plan.of(load_config_of(path))
+    state = load_state(plan, RunFolder(path))
+    agent, charged = champion_in(state, plan), int(state["ledger"]["charged"])
+    streams = Streams(plan.settings.seed)
+    training = controller_config(load_config_of(path), train, streams.integer("controller", seed), workers) if train else None
+    if training is not None:
+        runner.Plan.of(training)  # what is impossible is said before the episodes are played
+    evaluation = evaluate(agent, episodes, streams.sequence("reevaluation", seed))
+    kept = before.controller if before is not None and before.agent.steps == charged else None
+    result = Reevaluation(Fresh.of(evaluation, charged, seed), kept)
+    result.save(path)
+    motion = record(agent, streams.sequence("motion", seed), seconds)
+    if motion is not None:
+        motion.save(path)
+    if training is not None:
+        controller = train_controller(path, agent.task, evaluation.design, training, command)
+        if controller is not None:
+            fresh = evaluate(controller, episodes, streams.sequence("reevaluation of the controller", seed))
+            result = replace(result, controller=Fresh.of(fresh, train, seed))
+            result.save(path)
+    return result
+
+
+def train_controller(path: Path, task: Task, design: Design, config: Mapping[str, Any], command: list[str]) -> Agent | None:
+    """A run of its own inside the run folder, with its own ledger, which goes on where it was stopped; None if it is stopped now."""
+    plan = runner.Plan.of(config)
+    # Another design is another run, though the configuration cannot name it.
+    text = json.dumps([plan.hash, design.to_dict()])
+    plan = replace(plan, task=task.starting_from(design, task.space), hash=hashlib.sha256(text.encode()).hexdigest()[:16])
+    folder = RunFolder(path / FOLDER / plan.hash)
+    if runner.run(config, command, plan, folder) != "done":
+        return None
+    return champion_in(load_state(plan, folder), plan)
+
+
+def controller_config(config: Mapping[str, Any], steps: int, seed: int, workers: int | None) -> dict[str, Any]:
+    """PPO with Transform2Act's control networks and no transform stages, in the run's own environment and batch size."""
+    frozen = ["method=transform2act", "method.skeleton.steps=0", "method.attribute.steps=0"]
+    method = load_config("config", [*frozen, f"method.ppo.gamma={config['env']['discount']}"])["method"]
+    return {
+        **config,
+        "method": {**method, "name": "controller"},
+        "budget": {**config["budget"], "name": "reevaluation", "steps": steps, "until": steps},
+        "seed": seed,
+        "workers": config["workers"] if workers is None else workers,
+        "tensorboard": False,
+        "wandb": None,
+    }

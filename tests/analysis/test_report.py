@@ -1,0 +1,346 @@
+"""The report as a file: whole, safe and honest about what is missing. What it does in a browser is in test_report_browser.py."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codesign_bench import report as command
+from codesign_bench.analysis.report import bodies, data
+from codesign_bench.analysis.report.data import Missing, standing_out
+from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
+from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.motion import Motion
+from codesign_bench.experiment.process import process_json
+from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
+from codesign_bench.tasks import make_task
+from tests.analysis.study import write_run
+
+HOSTILE = '<img src=x onerror="document.title=1">\'&$-->'
+GENEALOGY = (
+    "generation,species,parent,born,mutation,fitness,bodies,episodes,steps,champion\r\n"
+    "0,0,,0,random,1.5,3,2,100,1\r\n0,1,,0,random,nan,4,2,100,0\r\n1,0,,0,random,2.5,3,2,200,0\r\n1,2,0,1,add <b>,3.5,5,2,100,1\r\n"
+)
+
+
+def made(results: Path, *arguments: str, study: str = "study") -> str:
+    out = results / "report.html"
+    assert command.main([f"results={results}", f"study={study}", f"out={out}", *arguments]) == 0
+    return out.read_text(encoding="utf-8")
+
+
+class Page(HTMLParser):
+    """Tags, visible text, and the embedded data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._raw: list[str] = []
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.feed(text)
+        self.close()
+        self.data = json.loads(self.scripts[0])
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        self._raw.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw.append("/" + tag)
+
+    def handle_data(self, text: str) -> None:
+        inside = self._raw[-1] if self._raw else ""
+        if inside == "script":
+            self.scripts.append(text)
+        elif inside == "style":
+            self.styles.append(text)
+        else:
+            self.text.append(text)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three methods and a stranger with a hostile name, two environments, two seeds, species and a motion."""
+    results = tmp_path_factory.mktemp("results")
+    for method in ("transform2act", "nge", "we <b>love<b> robots"):
+        for seed in (0, 1):
+            folder = write_run(results, method, "gap", seed, returns=[1.0, 2.0, 3.0, 4.0 + seed])
+            write_run(results, method, "swimmer", seed)
+            if method == "nge":
+                (folder / "genealogy.csv").write_text(GENEALOGY)
+    folder = results / "study" / "gap" / "transform2act" / "seed_1"
+    design = Design.from_json((folder / "designs" / "final.json").read_text())
+    poses = np.random.default_rng(0).normal(size=(5, 2 + design.num_nodes))
+    Motion(design, poses, 0.04, 12.5, True).save(folder)
+    fresh = Fresh(40_000, 0, 100, 7.25, 0.5, 10.0, 1.0, 1.0, 3.0, 0.1, 1234, (7.25,) * 100)
+    Reevaluation(fresh, Fresh(20_000, 0, 100, 8.5, 0.5, 10.0, 1.0, 1.0, 3.0, 0.1, 999, (8.5,) * 100)).save(folder)
+    return results
+
+
+@pytest.fixture(scope="module")
+def page(full: Path) -> Page:
+    return Page(made(full))
+
+
+# ---- whole -------------------------------------------------------------------------------------------------------------
+
+
+def test_it_holds_everything(page: Page) -> None:
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    assert {"leaderboard", "curves", "designs", "lineage", "ledger", "versions", "commands"} <= ids
+    assert "Each of the 12 runs was charged exactly 40,000 environment steps." in page.words
+    assert "Less than the full protocol: 2 seeds (6 in the full protocol), 40 k steps" in page.words
+    assert "mujoco 4.0.0" in page.words
+    assert "python -m codesign_bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
+    for column in ("final return", "interquartile mean", "area under curve", "fresh episodes", "new controller"):
+        assert column in page.words
+    assert "7.2" in page.words
+    assert "8.5" in page.words
+    assert page.data["curves"]["gap"]["steps"] == [10000, 20000, 30000, 40000]
+    centre, low, high = page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"]["std"]
+    assert centre == [1, 2, 3, 4.5]
+    assert low[3] == pytest.approx(4.5 - np.sqrt(0.5), rel=1e-4)
+    assert high[3] == pytest.approx(4.5 + np.sqrt(0.5), rel=1e-4)
+
+
+def test_the_best_seed_comes_first(page: Page) -> None:
+    runs = page.data["designs"]["gap"]["methods"]["transform2act"]
+    assert [run["seed"] for run in runs] == [1, 0]
+    assert runs[0]["final"] == 5.0
+    assert runs[0]["motion"]["frames"] == 5
+    assert runs[1]["motion"] is None
+
+
+def test_it_loads_nothing_and_may_load_nothing(full: Path, page: Page) -> None:
+    text = (full / "report.html").read_text(encoding="utf-8")
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "img", "object", "embed", "base")
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith("#")
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    (policy,) = [a["content"] for t, a in page.tags if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    for content in (page.scripts[1], page.styles[0]):
+        assert f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_same_study_gives_the_same_values(full: Path, page: Page) -> None:
+    assert Page(made(full)).data == page.data
+
+
+# ---- hostile names -------------------------------------------------------------------------------------------------------
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    method = HOSTILE.replace("/", "")
+    folder = write_run(tmp_path, method, study="<script>alert(1)<script>")
+    (folder / "genealogy.csv").write_text(GENEALOGY)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["versions"]["<i>x</i>"] = "</script><script>alert(2)</script>"
+    manifest["command"] = ["python", "</code><script>alert(3)</script>"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "status.json").write_text(json.dumps({"status": "failed", "reason": "</li></ul><b>bold</b>"}))
+    page = Page(made(tmp_path, study="'<script>alert(1)<script>'"))
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert not {"img", "b", "i"} & {tag for tag, _ in page.tags}
+    assert method in page.words
+    assert "</li></ul><b>bold</b>" in page.words
+    assert [m["name"] for m in page.data["methods"]] == [method]
+    assert page.data["lineages"][0]["mutation"][-1] == "add <b>"
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_study(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    page = Page(made(tmp_path))
+    assert "No runs." in page.words
+    assert "There are no runs to compare." in page.words
+    assert page.data["envs"] == []
+
+
+def test_one_seed_has_no_band(tmp_path: Path) -> None:
+    write_run(tmp_path, "nge")
+    page = Page(made(tmp_path))
+    for _, low, high in (page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"][kind] for kind in ("std", "iqm")):
+        assert set(low) == set(high) == {None}
+    assert "A single seed has no band." in page.words
+    assert "± 0" not in page.words
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act", "gap", 0)
+    write_run(tmp_path, "transform2act", "gap", 1, returns=[1.0, float("nan"), 3.0, 4.0])
+    write_run(tmp_path, "transform2act", "swimmer", 0, returns=[1.0, 2.0], status="stopped", tail="3,30000,3.")
+    write_run(tmp_path, "nge", "gap", 0, designs=False)
+    write_run(tmp_path, "nge", "gap", 2, budget="pilot")
+    broken = write_run(tmp_path, "ess", "gap", 0)
+    (broken / "designs" / "final.xml").write_text("<mujoco>")
+    (broken / "motion.json").write_text("{")
+    (broken / "reevaluation.json").write_text("{")
+    (broken / "genealogy.csv").write_text("species\r\n1")
+    words = Page(made(tmp_path)).words
+    for part in (
+        "Swimmer has no runs of nge, ess.",
+        "Gap Crosser, nge: no run with seed 1.",
+        "gap/transform2act/seed_1: 1 evaluation(s) are not a number",
+        "swimmer/transform2act/seed_0: 1 row(s) of progress.csv left out",
+        "swimmer/transform2act/seed_0: 20000 of 40000 steps",
+        "gap/nge/seed_0 has no body to show: designs/final.xml is missing",
+        "Left out: gap/nge/seed_2, because its budget",
+        "gap/ess/seed_0 has no body to show: designs/final.xml: MuJoCo cannot read the robot",
+        "reevaluation.json does not hold a re-evaluation",
+        "gap/ess/seed_0: genealogy.csv holds no species that can be shown.",
+        "1 of 5 runs have not recorded its end yet",
+    ):
+        assert part in words, part
+
+
+def test_a_motion_of_another_design_is_not_shown(full: Path, tmp_path: Path) -> None:
+    results = Path(shutil.copytree(full, tmp_path / "copy"))
+    folder = results / "study" / "gap"
+    shutil.copy(folder / "nge" / "seed_0" / "designs" / "final.json", folder / "transform2act" / "seed_1" / "designs" / "final.json")
+    page = Page(made(results))
+    assert "its motion is not shown, because the design has changed" in page.words
+    assert page.data["designs"]["gap"]["methods"]["transform2act"][0]["motion"] is None
+
+
+def test_numbers_of_an_agent_that_has_gone_on_are_left_out(full: Path, tmp_path: Path) -> None:
+    results = Path(shutil.copytree(full, tmp_path / "copy"))
+    file = results / "study" / "gap" / "transform2act" / "seed_1" / "reevaluation.json"
+    value = json.loads(file.read_text())
+    value["agent"]["steps"] = 20_000
+    file.write_text(json.dumps(value))
+    page = Page(made(results))
+    assert "gap/transform2act/seed_1 was re-evaluated at 20000 steps and has gone on since" in page.words
+    assert "fresh episodes" not in page.words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["study=nothing"], "There is no study 'nothing'"),
+        (["study=study", "out=report.pdf"], "out is 'report.pdf'; allowed are names that end in .html."),
+        (["study=study", "force=maybe"], "force is 'maybe'"),
+        (["study=study", "colour=red"], "There is no key 'colour'"),
+    ],
+)
+def test_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], part: str) -> None:
+    (tmp_path / "results" / "study").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=re.escape(part)):
+        command.main(arguments)
+    assert not list(tmp_path.glob("*.*"))
+
+
+def test_videos_are_embedded_as_far_as_they_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path)
+    monkeypatch.setattr(data, "VIDEO_BYTES", 10)
+    (tmp_path / "study" / "a.mp4").write_bytes(b"12345")
+    (tmp_path / "study" / "b.mp4").write_bytes(b"123456")
+    page = Page(made(tmp_path))
+    assert page.data["videos"] == [{"name": "a", "data": base64.b64encode(b"12345").decode()}]
+    assert "The video b.mp4 (0.0 MB) is not embedded" in page.words
+
+
+# ---- parts ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_motion_arrives_within_half_a_thousandth(full: Path) -> None:
+    motion = Motion.load(full / "study" / "gap" / "transform2act" / "seed_1")
+    assert motion is not None
+    value = bodies.motion_value(motion)
+    differences = np.array(value["differences"]).reshape(value["frames"], -1)
+    np.testing.assert_allclose(np.cumsum(differences, axis=0) / 1000, motion.poses, atol=0.5001e-3)
+
+
+def test_species_are_read_as_far_as_they_are_whole(tmp_path: Path) -> None:
+    (tmp_path / "genealogy.csv").write_text(GENEALOGY + "2,2,0,1,add,4.5,5,2,1\r\n2,x,0,1,add,4.5,5,2,100,1\r\n2,3")
+    found = bodies.read_species(tmp_path / "genealogy.csv")
+    assert found["species"] == [0, 1, 0, 2, 2]
+    assert found["parent"] == [-1, -1, -1, 0, 0]
+    assert found["fitness"] == [1.5, None, 2.5, 3.5, 4.5]
+
+
+def test_what_does_not_fit_is_named(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "MOTION_BYTES", 10)
+    monkeypatch.setattr(bodies, "LINEAGE_ROWS", 2)
+    page = Page(made(full))
+    assert "its motion is not shown; the report stays below 20 MB" in page.words
+    assert "its species are not shown; the report stays below 20 MB" in page.words
+    assert page.data["lineages"] == []
+
+
+@pytest.mark.parametrize("background", [data.LIGHT, data.DARK])
+def test_colours_stand_out(background: str) -> None:
+    def luminance(colour: str) -> float:
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for colour in ("#000000", "#ffffff", "#56B4E9", "#332288", "#E69F00", "#777777"):
+        a, b = sorted((luminance(standing_out(colour, background)), luminance(background)))
+        assert (b + 0.05) / (a + 0.05) >= 2.95
+    assert standing_out("#0072B2", data.LIGHT) == "#0072b2", "a colour that stands out already stays"
+
+
+def test_numbers() -> None:
+    assert number(-1234.56).markup == "\u22121,234.6"
+    assert number(float("nan")).markup == "\u2013"
+    assert number(float("inf")).markup == "never"
+    assert spread(3.0, float("nan")).markup == "3.0"
+    assert spread(3.0, 0.5).markup == '3.0 <span class="faint">± 0.5</span>'
+    assert interval(3.0, float("nan"), float("nan")).markup == "3.0"
+    assert interval(3.0, 2.0, 4.0).markup == '3.0 <span class="faint">[2.0, 4.0]</span>'
+    assert "&lt;b&gt;" in table("<b>", ["<b>"], [["<b>"]])
+    assert "<b>" not in table("<b>", ["<b>"], [["<b>"]])
+    assert 'data-v="2"' in table("t", ["a"], [[Raw("x", 2)]])
+
+
+def test_a_sentence_is_said_once() -> None:
+    missing = Missing()
+    missing.say("a")
+    missing.say("a")
+    assert missing.sentences == ["a"]
+
+
+def test_the_data_can_not_end_its_element(page: Page, full: Path) -> None:
+    text = made(full)
+    block: Any = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert not set("<>&") & set(block.group(1))
+    assert json.loads(block.group(1)) == page.data
+
+
+def test_how_an_agent_designs_itself_comes_before_its_final_design(full: Path, tmp_path: Path) -> None:
+    results = Path(shutil.copytree(full, tmp_path / "copy"))
+    folder = results / "study" / "gap" / "transform2act" / "seed_1" / "designs"
+    task = make_task("gap")
+    final = Design.from_json((folder / "final.json").read_text())
+    (folder / "at_000010000.xml").write_text(to_mjcf(task.initial_design, task.space, task.scene))
+    (folder / "final_process.json").write_text(process_json((task.initial_design, final), task))
+    page = Page(made(results))
+    titles = [stage["title"] for stage in page.data["designs"]["gap"]["methods"]["transform2act"][0]["stages"]]
+    assert titles == ["at 10,000 steps", "how it designs itself: initial skeleton", "final design"]
+    (folder / "final_process.json").write_text("[")
+    assert len(Page(made(results)).data["designs"]["gap"]["methods"]["transform2act"][0]["stages"]) == 2

@@ -1,0 +1,167 @@
+"""Fresh episodes of a final agent, a new controller for its design, and the motion that is kept for pictures."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codesign_bench import reevaluate as command
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.experiment import runner
+from codesign_bench.experiment.load import load_champion
+from codesign_bench.experiment.motion import Motion, record
+from codesign_bench.experiment.reevaluation import FOLDER, Reevaluation, reevaluate
+from codesign_bench.experiment.seeds import Streams
+from codesign_bench.simulation.sampler import Sampler
+from tests.experiment.tiny import contents, folder_of
+
+NEW = {"reevaluation.json", "motion.json"}
+
+
+@pytest.fixture
+def finished(undisturbed: Any, tmp_path: Path) -> Path:
+    """A copy of a finished run."""
+    return Path(shutil.copytree(folder_of(undisturbed[0]), tmp_path / "seed_0"))
+
+
+def again(path: Path, episodes: int = 3, seed: int = 0, train: int = 0) -> Reevaluation:
+    return reevaluate(path, episodes, seed, train, 1.0, 0, ["test"])
+
+
+def test_fresh_episodes_are_those_of_a_stream_of_their_own(finished: Path) -> None:
+    found = again(finished, episodes=4).agent
+    agent, plan = load_champion(finished)
+    played = Sampler(agent.task, 4, Streams(plan.settings.seed).sequence("reevaluation", 0), agent.steps).play(agent.policy)
+    returns = [record.total_return for record, _ in played]
+    assert found.returns == tuple(returns)
+    assert (found.return_mean, found.return_std) == (np.mean(returns), np.std(returns))
+    assert (found.steps, found.episodes) == (plan.budget.steps, 4)
+    assert found.evaluation_steps == sum(record.steps for record, _ in played)
+    assert len(set(returns)) == 4
+    assert again(finished, episodes=4).agent == found
+    assert not set(again(finished, episodes=4, seed=1).agent.returns) & set(returns)
+
+
+def test_the_run_itself_stays_as_it_is(finished: Path) -> None:
+    before = contents(finished)
+    again(finished)
+    after = contents(finished)
+    assert set(after) - set(before) == NEW
+    assert {name: content for name, content in after.items() if name not in NEW} == before
+
+
+def test_a_controller_from_scratch_on_the_frozen_design(finished: Path) -> None:
+    before = contents(finished)
+    found = again(finished, train=400)
+    assert found.controller is not None
+    assert (found.controller.steps, found.controller.episodes) == (400, 3)
+    (trained,) = (finished / FOLDER).iterdir()
+    status = json.loads((trained / "status.json").read_text())
+    assert (status["status"], status["steps"]) == ("done", 400)
+    final = (finished / "designs" / "final.json").read_text()
+    for design in (trained / "designs").glob("*.json"):
+        assert Design.from_json(design.read_text()) == Design.from_json(final)
+    after = contents(finished)
+    assert {name: content for name, content in after.items() if name in before} == before, "nothing is charged to the run"
+    assert found.columns().keys() >= {"reevaluated_return_mean", "retrained_return_mean", "retrained_steps"}
+    assert Reevaluation.load(finished) == found
+    assert again(finished).controller == found.controller, "fresh episodes alone keep the controller's"
+
+
+def test_another_design_is_another_controller(finished: Path) -> None:
+    again(finished, train=200)
+    again(finished, train=400)
+    assert len(list((finished / FOLDER).iterdir())) == 2
+
+
+def test_a_stopped_training_leaves_the_fresh_episodes(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "run", lambda *_: "stopped")
+    assert again(finished, train=400).controller is None
+    found = Reevaluation.load(finished)
+    assert found is not None
+    assert found.controller is None
+    assert found.agent.episodes == 3
+
+
+def test_the_command(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([f"run={finished}", "episodes=2", "train=200", "workers=0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "in 2 fresh episodes" in lines[0]
+    assert "trained from scratch for 200 steps" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "run is missing"),
+        (["run=nowhere"], "run is 'nowhere'"),
+        (["run=nowhere", "episodes=0"], "episodes is 0"),
+        (["run=nowhere", "seed=-1"], "seed is -1"),
+        (["run=nowhere", "train=many"], "train is 'many'"),
+    ],
+)
+def test_the_command_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], part: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=part):
+        command.main(arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_impossible_is_said_before_anything_is_done(finished: Path) -> None:
+    before = contents(finished)
+    with pytest.raises(ConfigError, match=r"budget\.steps is 333; allowed are whole numbers of iterations of 200 steps"):
+        again(finished, train=333)
+    for file in (finished / "checkpoints").iterdir():
+        file.unlink()
+    with pytest.raises(ConfigError, match="has no checkpoint yet"):
+        again(finished)
+    assert set(contents(finished)) < set(before)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"agent": {}}', '{"agent": {"steps": 1}, "controller": null}'])
+def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "reevaluation.json").write_text(content)
+    with pytest.raises(ConfigError, match=r"reevaluation\.json does not hold a re-evaluation"):
+        Reevaluation.load(tmp_path)
+    assert Reevaluation.load(tmp_path / "elsewhere") is None
+
+
+# ---- motion ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_motion_is_that_of_the_episode(finished: Path, tmp_path: Path) -> None:
+    agent, _ = load_champion(finished)
+    seed = np.random.SeedSequence(5)
+    motion = record(agent, seed, 100.0)
+    assert motion is not None
+    ((played, design),) = Sampler(agent.task, 1, seed, agent.steps).play(agent.policy)
+    assert motion.total_return == pytest.approx(played.total_return, rel=1e-12)
+    assert motion.design == design
+    assert len(motion.poses) == played.execution_steps, "one frame per step where a step takes a frame's time"
+    assert motion.seconds_per_frame == agent.task.dt
+    short = record(agent, seed, 0.5)
+    assert short is not None
+    np.testing.assert_array_equal(short.poses, motion.poses[: len(short.poses)])
+    assert (len(short.poses) - 1) * short.seconds_per_frame <= 0.5 < len(short.poses) * short.seconds_per_frame
+    assert short.total_return == motion.total_return
+    motion.save(tmp_path)
+    loaded = Motion.load(tmp_path)
+    assert loaded is not None
+    np.testing.assert_allclose(loaded.poses, motion.poses, atol=0.51e-4)
+    assert (loaded.design, loaded.total_return, loaded.ended) == (motion.design, motion.total_return, False)
+
+
+@pytest.mark.parametrize("poses", [[], [[]], [1.0, 2.0], [[float("nan")]], [[1.0], [1.0, 2.0]], "x"])
+def test_a_damaged_motion_is_named(finished: Path, tmp_path: Path, poses: Any) -> None:
+    again(finished)
+    value = json.loads((finished / "motion.json").read_text())
+    (tmp_path / "motion.json").write_text(json.dumps({**value, "poses": poses}))
+    with pytest.raises(DesignError, match=r"motion\.json does not hold a motion"):
+        Motion.load(tmp_path)
+    assert Motion.load(tmp_path / "elsewhere") is None
