@@ -93,15 +93,20 @@ class RunFolder:
                 f"The run folder {self.path} cannot be written ({error.strerror}); choose another with results=DIR."
             ) from None
         with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                owner = self._owner(handle)
-                raise RunInUse(f"The run {self.path} is in use by {owner}; nothing was done.") from None
+            if not any(_locks(handle, fcntl.LOCK_EX) or time.sleep(0.05) for _ in range(3)):  # `alive` may be asking just now
+                raise RunInUse(f"The run {self.path} is in use by {self._owner(handle)}; nothing was done.")
             handle.truncate(0)
             handle.write(f"process {os.getpid()} on {socket.gethostname()}")
             handle.flush()
             yield
+
+    def alive(self) -> bool:
+        """Whether a process holds the run's lock."""
+        try:
+            with open(self.path / ".lock") as handle:
+                return not _locks(handle, fcntl.LOCK_SH)
+        except OSError:
+            return False
 
     @staticmethod
     def _owner(handle: TextIO) -> str:
@@ -141,6 +146,14 @@ class RunFolder:
         manifest = self.path / "manifest.json"
         if not manifest.exists():
             write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+
+
+def _locks(handle: TextIO, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _differences(saved: Any, wanted: Any, where: str = "") -> Iterator[str]:

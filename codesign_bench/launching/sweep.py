@@ -1,0 +1,88 @@
+"""Many runs from one command: Hydra makes their configurations, a launcher runs them, the report says how they ended."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from codesign_bench.command_line import hydra_initialised, plain
+from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.launching import plan
+from codesign_bench.launching.job import Config, Ending, run_here
+
+Launch = Callable[[Sequence[Config], Callable[[Ending], None]], list[Ending]]
+
+
+class Sweep:
+    """What Hydra's launchers run. Ours hand all configurations to `launch`; other people's call it with one at a time."""
+
+    def __init__(self, finished: Callable[[Ending], None] = lambda ending: None) -> None:
+        self.finished = finished
+
+    def __call__(self, config: Any) -> Ending:
+        ending = run_here(absolute(plain(config)))
+        self.finished(ending)
+        return ending
+
+    def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
+        runs = [absolute(plain(config)) for config in configs]
+        check(runs)
+        plan.add(runs)
+        return launch(runs, self.finished)
+
+
+def sweep(overrides: list[str], finished: Callable[[Ending], None] = lambda ending: None) -> list[Ending]:
+    """Runs every combination of the values that the overrides, or the experiment among them, name."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    with tempfile.TemporaryDirectory() as scratch, hydra_initialised(overrides) as search_path:
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        own = [f"hydra.sweep.dir='{scratch}'", "hydra.mode=MULTIRUN", *search_path]
+        batches = hydra.multirun("config", Sweep(finished), [*own, *overrides], with_log_configuration=False)
+    return [job.return_value for batch in batches for job in batch]
+
+
+def absolute(config: dict[str, Any]) -> dict[str, Any]:
+    """For processes that may start in other folders."""
+    return {**config, "results": str(Path(config["results"]).absolute())} if isinstance(config["results"], str) else config
+
+
+def check(configs: Sequence[Config]) -> None:
+    """Refuses the sweep before anything runs if one of its runs is impossible, or two of them are in one folder."""
+    from codesign_bench.experiment.runner import Plan
+
+    folders: set[Path] = set()
+    for config in configs:
+        Plan.of(config)
+        path = RunFolder.of(config).path
+        if path in folders:
+            raise ConfigError(f"Two runs of this sweep would be in one folder, {path}; give each a study or a method.name of its own.")
+        folders.add(path)
+
+
+def say(ending: Ending) -> None:
+    """One line per run as it ends."""
+    print(f"{'/'.join(Path(ending.path).parts[-3:])}: {ending.state}{f' ({ending.reason})' if ending.reason else ''}", file=sys.stderr)
+
+
+def report(endings: Sequence[Ending]) -> int:
+    """Lists what failed, with the last lines it said; the exit code of the sweep."""
+    failed = [ending for ending in endings if ending.state == "failed"]
+    for ending in failed:
+        print(f"\nfailed: {ending.path}\n  {ending.reason}", file=sys.stderr)
+        for line in ending.tail.splitlines():
+            print(f"  | {line}", file=sys.stderr)
+    counts = {state: sum(ending.state == state for ending in endings) for state in ("done", "failed", "stopped", "in use")}
+    print(f"{len(endings)} runs: {', '.join(f'{n} {state}' for state, n in counts.items() if n)}", file=sys.stderr)
+    if counts["stopped"]:
+        print("stopped; the same command goes on from there", file=sys.stderr)
+        return 130
+    return 1 if failed else 0
+
+
+__all__ = ["CodesignError", "Sweep", "check", "report", "say", "sweep"]
