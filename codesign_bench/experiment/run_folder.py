@@ -117,16 +117,27 @@ class RunFolder:
 
     def status(self) -> dict[str, Any]:
         try:
-            value: dict[str, Any] = json.loads((self.path / "status.json").read_text())
+            value = json.loads((self.path / "status.json").read_text())
         except (OSError, ValueError):
-            return {"status": "missing"}
-        return value
+            value = None
+        return value if isinstance(value, dict) and "status" in value else {"status": "missing"}
 
     def set_status(self, status: str, **details: Any) -> None:
         """running, stopped, done or failed, with the steps done and, where there is one, the reason."""
         write_atomically(self.path / "status.json", json.dumps({"status": status, "time": time.time(), **details}, indent=1))
 
     # ---- configuration -----------------------------------------------------------------------------------------------
+
+    def is_done(self, config: Mapping[str, Any]) -> bool:
+        """Whether this configuration has been run to its budget.until, as far as small files tell."""
+        status = self.status()
+        if status["status"] != "done" or status.get("steps", 0) < config["budget"]["until"]:
+            return False
+        try:
+            saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            return configuration_hash(saved) == configuration_hash(config)
+        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+            return False
 
     def open_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
         """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently. A run

@@ -32,7 +32,11 @@ class Sweep:
         runs = [absolute(plain(config)) for config in configs]
         check(runs)
         plan.add(runs)
-        return launch(runs, self.finished)
+        done = [Ending(str(RunFolder.of(run).path), "done") for run in runs if RunFolder.of(run).is_done(run)]
+        left = [run for run in runs if not RunFolder.of(run).is_done(run)]
+        for ending in done:
+            self.finished(ending)
+        return done + (launch(left, self.finished) if left else [])
 
 
 def sweep(overrides: list[str], finished: Callable[[Ending], None] = lambda ending: None) -> list[Ending]:
