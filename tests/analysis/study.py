@@ -1,0 +1,96 @@
+"""Synthetic studies: run folders as the runner leaves them, without running anything."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from codesign_bench.command_line import load_config
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.experiment.run_folder import COLUMNS, configuration_hash
+from codesign_bench.render import random_design
+from codesign_bench.structured import merged
+from codesign_bench.tasks import make_task
+
+VERSIONS = {"codesign-bench": "0.1.0", "mujoco": "4.0.0", "torch": "2.13.0"}
+
+
+@cache
+def _config(method: str, env: str, budget: str) -> dict[str, Any]:
+    return load_config("config", [f"method={method}", f"env={env}", f"budget={budget}"])
+
+
+def configuration(method: str, env: str, seed: int, study: str, budget: str = "smoke", **changes: Any) -> dict[str, Any]:
+    """Of a method that ships, or of a stranger, which then has Transform2Act's."""
+    known = method.startswith("transform2act")
+    config = copy.deepcopy(_config(method if known else "transform2act", env, budget))
+    config["method"]["name"] = method
+    return merged({**config, "seed": seed, "study": study}, changes)
+
+
+def write_run(
+    results: Path,
+    method: str = "transform2act",
+    env: str = "gap",
+    seed: int = 0,
+    *,
+    study: str = "study",
+    budget: str = "smoke",
+    returns: NDArray[Any] | list[float] | None = None,
+    every: int | None = None,
+    status: str = "done",
+    versions: Mapping[str, str] = VERSIONS,
+    tail: str = "",
+    designs: bool = True,
+    **changes: Any,
+) -> Path:
+    """One run folder with one evaluation for each of `returns`; `tail` is appended to progress.csv as it is."""
+    config = configuration(method, env, seed, study, budget, **changes)
+    folder = results / study / env / method / f"seed_{seed}"
+    (folder / "designs").mkdir(parents=True, exist_ok=True)
+    steps_per_row = every or config["budget"]["evaluate_every"]
+    values = np.arange(1.0, config["budget"]["steps"] // steps_per_row + 1) if returns is None else np.asarray(returns, dtype=float)
+    steps = steps_per_row * np.arange(1, len(values) + 1)
+    rows = np.zeros((len(values), len(COLUMNS)))
+    columns = {
+        "iteration": np.arange(1, len(values) + 1),
+        "steps": steps,
+        "return_mean": values,
+        "best_return": np.fmax.accumulate(values) if len(values) else values,
+        "train_return": 0.8 * values,
+        "episode_length": np.full(len(values), 500.0),
+        "bodies": np.full(len(values), 7.0),
+        "designs": steps // 100,
+        "eval_steps": 10 * steps,
+        "steps_per_second": np.full(len(values), 2000.0),
+        "seconds": steps / 2000,
+    }
+    for name, column in columns.items():
+        rows[:, COLUMNS.index(name)] = column
+    body = "".join(",".join([str(int(r[0])), str(int(r[1])), *(repr(float(v)) for v in r[2:])]) + "\r\n" for r in rows)
+    (folder / "progress.csv").write_text(",".join(COLUMNS) + "\r\n" + body + tail, newline="")
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    manifest = {
+        "versions": dict(versions),
+        "git_commit": "0" * 40,
+        "cpu": "a processor",
+        "cores": 2,
+        "configuration_hash": configuration_hash(config),
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "status.json").write_text(json.dumps({"status": status, "steps": int(steps[-1]) if len(steps) else 0}))
+    if designs and env in ("locomotion2d", "locomotion3d", "swimmer", "gap"):
+        task = make_task(env)
+        design = random_design(task, np.random.default_rng([seed, len(method)]))
+        for name in ("final", "best"):
+            (folder / "designs" / f"{name}.json").write_text(design.to_json())
+            (folder / "designs" / f"{name}.xml").write_text(to_mjcf(design, task.space, task.scene))
+    return folder
