@@ -37,9 +37,9 @@ def run_one(arguments: list[str]) -> int:
 
 
 def run_many(arguments: list[str]) -> int:
-    from codesign_bench.launching.sweep import report, say, sweep
+    from codesign_bench.launching.sweep import Sweep, report, run_sweep, say
 
-    return report(sweep(arguments, say))
+    return report(run_sweep(arguments, Sweep(say)))
 
 
 if __name__ == "__main__":

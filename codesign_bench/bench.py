@@ -7,17 +7,25 @@ that was stopped at the end of a round is an exact prefix of the full one. The c
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from codesign_bench.command_line import default_methods, run
+from codesign_bench.command_line import run, swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.launching.job import Config, Ending
-from codesign_bench.launching.sweep import Launch, Sweep, report, say, sweep
+from codesign_bench.launching.sweep import Launch, Sweep, report, run_sweep, say
 from codesign_bench.launching.watch import Watch
 
 ROUNDS = (400_000, 2_000_000, 10_000_000, 50_000_000)
 """Steps, for all methods whole numbers of iterations with the paper's settings."""
+
+
+PARTS: dict[str, Callable[[Config], Any]] = {
+    "method": lambda run: run["method"]["name"],
+    "env": lambda run: run["env"]["name"],
+    "seed": lambda run: run["seed"],
+    "budget": lambda run: run["budget"]["name"],
+}
 
 
 class Bench(Sweep):
@@ -27,6 +35,7 @@ class Bench(Sweep):
         runs = self.prepared(configs)
         rounds = rounds_of(runs)
         endings: list[Ending] = []
+        print(plan_in_words(runs, rounds), file=sys.stderr)
         for number, until in enumerate(rounds, 1):
             part = [shortened(run, until) for run in runs]
             with Watch(part, f"round {number} of {len(rounds)}") as watch:
@@ -46,6 +55,13 @@ def rounds_of(runs: Sequence[Config]) -> list[int]:
     return [until for until in ROUNDS if until < steps] + [steps]
 
 
+def plan_in_words(runs: Sequence[Config], rounds: Sequence[int]) -> str:
+    names = {key: list(dict.fromkeys(str(value(run)) for run in runs)) for key, value in PARTS.items()}
+    what = "; ".join(f"{key} {', '.join(values)}" for key, values in names.items())
+    steps = ", ".join(f"{until:,}" for until in rounds)
+    return f"{len(runs)} runs: {what}\nin rounds to {steps} steps each; Ctrl-C stops, the same command goes on"
+
+
 def shortened(config: Config, until: int) -> dict[str, Any]:
     return {**config, "budget": {**config["budget"], "until": until}}
 
@@ -53,8 +69,8 @@ def shortened(config: Config, until: int) -> dict[str, Any]:
 def main(arguments: list[str]) -> int:
     overrides = arguments if any(a.startswith("experiment=") for a in arguments) else ["experiment=bench", *arguments]
     if not any(argument.startswith("method=") for argument in overrides):
-        overrides = [*overrides, f"method={','.join(installed(default_methods(overrides)))}"]
-    return report(sweep(overrides, Bench(say)))
+        overrides = [*overrides, f"method={','.join(installed(swept_values(overrides, 'method')))}"]
+    return report(run_sweep(overrides, Bench(say)))
 
 
 def installed(methods: Sequence[str]) -> list[str]:

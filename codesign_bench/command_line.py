@@ -24,11 +24,24 @@ def load_config(name: str, overrides: list[str]) -> dict[str, Any]:
 
 def asks_for_many(overrides: list[str]) -> bool:
     """Whether an experiment among the overrides says that it is a sweep."""
+    if not any(override.startswith(("experiment=", "hydra.mode=")) for override in overrides):
+        return False
+    mode = _hydra_config(overrides).mode
+    return str(getattr(mode, "name", mode)) == "MULTIRUN"
+
+
+def swept_values(overrides: list[str], key: str) -> list[str]:
+    """The values over which the experiment among the overrides sweeps a key."""
+    return str((_hydra_config(overrides).sweeper.params or {}).get(key, "")).split(",")
+
+
+def _hydra_config(overrides: list[str]) -> Any:
+    """Hydra's own part of the configuration; values of a sweep on the command line do not matter to it."""
     from hydra import compose
 
     with hydra_initialised(overrides) as search_path:
-        mode = compose("config", [*search_path, *overrides], return_hydra_config=True).hydra.mode
-    return getattr(mode, "name", mode) == "MULTIRUN"
+        experiment = [override for override in overrides if override.startswith(("experiment=", "hydra."))]
+        return compose("config", [*search_path, *experiment], return_hydra_config=True).hydra
 
 
 @contextlib.contextmanager

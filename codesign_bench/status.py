@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -93,7 +93,9 @@ class RunFolder:
                 f"The run folder {self.path} cannot be written ({error.strerror}); choose another with results=DIR."
             ) from None
         with handle:
-            if not any(_locks(handle, fcntl.LOCK_EX) or time.sleep(0.05) for _ in range(3)):  # `alive` may be asking just now
+            if not _locks(handle, fcntl.LOCK_EX):
+                time.sleep(0.1)  # somebody may have asked just now whether it is `alive`
+            if not _locks(handle, fcntl.LOCK_EX):
                 raise RunInUse(f"The run {self.path} is in use by {self._owner(handle)}; nothing was done.")
             handle.truncate(0)
             handle.write(f"process {os.getpid()} on {socket.gethostname()}")

@@ -36,7 +36,7 @@ def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, job
             free.put(part)
 
     endings = []
-    with _stopped_by_signals(children):
+    with stopped_by_signals(children):
         # threads that wait for processes: a process that dies takes nothing with it, as it would in a process pool
         for ending in Parallel(len(parts), backend="threading", return_as="generator_unordered")(delayed(run)(c) for c in configs):
             finished(ending)
@@ -57,7 +57,7 @@ def shares(jobs: int | None, runs: int, workers: int) -> list[tuple[int, ...]]:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals(children: Children) -> Iterator[None]:
+def stopped_by_signals(children: Children) -> Iterator[None]:
     """While entered, Ctrl-C and SIGTERM stop the runs instead of this process; the second one kills them."""
 
     def stop(number: int, frame: FrameType | None) -> None:

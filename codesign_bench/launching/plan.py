@@ -28,7 +28,9 @@ def add(configs: Sequence[Config]) -> None:
             study.mkdir(parents=True, exist_ok=True)
             write_atomically(study / NAME, json.dumps({**read(study), **runs}, indent=1))
         except OSError as error:
-            raise ConfigError(f"The folder {study} cannot be written ({error.strerror or error}); choose another with results=DIR.") from None
+            raise ConfigError(
+                f"The folder {study} cannot be written ({error.strerror or error}); choose another with results=DIR."
+            ) from None
 
 
 def read(study: Path) -> dict[str, dict[str, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codesign_bench.command_line import hydra_initialised, plain
-from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
 from codesign_bench.launching.job import Config, Ending, run_here
@@ -29,17 +29,25 @@ class Sweep:
         return ending
 
     def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
+        return self.run(launch, self.prepared(configs))
+
+    def prepared(self, configs: Sequence[Any]) -> list[dict[str, Any]]:
         runs = [absolute(plain(config)) for config in configs]
         check(runs)
+        return runs
+
+    def run(self, launch: Launch, runs: Sequence[Config]) -> list[Ending]:
+        """Runs what is not done yet."""
         plan.add(runs)
         done = [Ending(str(RunFolder.of(run).path), "done") for run in runs if RunFolder.of(run).is_done(run)]
-        left = [run for run in runs if not RunFolder.of(run).is_done(run)]
-        for ending in done:
-            self.finished(ending)
+        if done:
+            print(f"{len(done)} of {len(runs)} runs were done already", file=sys.stderr)
+        there = {ending.path for ending in done}
+        left = [run for run in runs if str(RunFolder.of(run).path) not in there]
         return done + (launch(left, self.finished) if left else [])
 
 
-def sweep(overrides: list[str], finished: Callable[[Ending], None] = lambda ending: None) -> list[Ending]:
+def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
     """Runs every combination of the values that the overrides, or the experiment among them, name."""
     from hydra.core.global_hydra import GlobalHydra
 
@@ -47,7 +55,7 @@ def sweep(overrides: list[str], finished: Callable[[Ending], None] = lambda endi
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         own = [f"hydra.sweep.dir='{scratch}'", "hydra.mode=MULTIRUN", *search_path]
-        batches = hydra.multirun("config", Sweep(finished), [*own, *overrides], with_log_configuration=False)
+        batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
     return [job.return_value for batch in batches for job in batch]
 
 
@@ -87,6 +95,3 @@ def report(endings: Sequence[Ending]) -> int:
         print("stopped; the same command goes on from there", file=sys.stderr)
         return 130
     return 1 if failed else 0
-
-
-__all__ = ["CodesignError", "Sweep", "check", "report", "say", "sweep"]
