@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.structured import merged
 
 ENTRY_POINTS = "codesign_bench.conf"
 
@@ -52,4 +53,7 @@ def env_config(name: str, known: tuple[str, ...]) -> dict[str, Any]:
     if name not in known or not paths:
         raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(known)}.")
     content: dict[str, Any] = yaml.safe_load(paths[0].read_text(encoding="utf-8"))
+    for base in content.pop("defaults", []):
+        if base != "_self_":
+            content = merged(env_config(base, known), content)
     return content

@@ -29,6 +29,10 @@ TAIL = 15
 """Lines of a failed run's output that are kept for the report."""
 
 
+PATIENCE = 60.0
+"""Seconds that a run has to stop when its launcher is interrupted."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """How a job ended. `reason` is a sentence; `tail` the last lines of what the run said."""
@@ -90,7 +94,10 @@ class Children:
                 pipe.write(json.dumps(dict(config)).encode())
             yield process
         finally:
-            if process.poll() is None:
+            if process.poll() is None:  # an exception is on its way
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE)
                 process.kill()
                 process.wait()
             self._processes.discard(process)

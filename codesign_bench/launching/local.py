@@ -36,7 +36,7 @@ def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, job
             free.put(part)
 
     endings = []
-    with stopped_by_signals(children):
+    with stopped_by_signals(children.stop):
         # threads that wait for processes: a process that dies takes nothing with it, as it would in a process pool
         for ending in Parallel(len(parts), backend="threading", return_as="generator_unordered")(delayed(run)(c) for c in configs):
             finished(ending)
@@ -57,16 +57,16 @@ def shares(jobs: int | None, runs: int, workers: int) -> list[tuple[int, ...]]:
 
 
 @contextlib.contextmanager
-def stopped_by_signals(children: Children) -> Iterator[None]:
-    """While entered, Ctrl-C and SIGTERM stop the runs instead of this process; the second one kills them."""
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """While entered, Ctrl-C and SIGTERM stop the runs instead of this process."""
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        children.stop()
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop()
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
     try:
         yield
     finally:

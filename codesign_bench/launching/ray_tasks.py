@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching.job import Children, Config, Ending
+from codesign_bench.launching.job import TAIL, Children, Config, Ending
 from codesign_bench.launching.local import stopped_by_signals
 
 PATIENCE = 120.0
@@ -20,40 +20,37 @@ def launch(
     """Runs all configurations where the cluster has `cores` free, and tells `finished` of each as it ends."""
     try:
         import ray
-        from ray.exceptions import RayError, TaskCancelledError
+        from ray.exceptions import RayError
     except ImportError:
         raise ConfigError("launcher is ray, but Ray is not installed; pip install 'codesign-bench[launchers]'.") from None
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     task = ray.remote(num_cpus=cores, max_retries=retries)(_run)
     waiting = {task.remote(_limited(config, cores)): config for config in configs}
-    stopping = Cancelling(lambda: [ray.cancel(reference) for reference in list(waiting)])
+    stopping = False
+
+    def stop() -> None:
+        nonlocal stopping
+        stopping = True
+        for reference in list(waiting):
+            ray.cancel(reference)
+
     endings = []
-    with stopped_by_signals(stopping):
+    with stopped_by_signals(stop):
         while waiting:
             (reference, *_), _ = ray.wait(list(waiting), num_returns=1, timeout=None)
             path = str(RunFolder.of(waiting.pop(reference)).path)
             try:
                 ending: Ending = ray.get(reference)
-            except TaskCancelledError:
-                ending = Ending(path, "stopped", "the sweep was stopped")
             except RayError as error:
-                state, said = ("stopped" if stopping.stopping else "failed"), str(error).strip().splitlines()
-                ending = Ending(path, state, said[0] if said else type(error).__name__)
+                said = str(error).strip().splitlines() or [type(error).__name__]
+                ending = (
+                    Ending(path, "stopped", "the sweep was stopped")
+                    if stopping
+                    else Ending(path, "failed", said[0], "\n".join(said[-TAIL:]))
+                )
             finished(ending)
             endings.append(ending)
     return endings
-
-
-class Cancelling(Children):
-    """Stops tasks instead of processes."""
-
-    def __init__(self, cancel: Callable[[], object]) -> None:
-        super().__init__()
-        self._cancel = cancel
-
-    def stop(self) -> None:
-        self.stopping = True
-        self._cancel()
 
 
 def _limited(config: Config, cores: int) -> dict[str, object]:

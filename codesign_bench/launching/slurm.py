@@ -12,7 +12,7 @@ from typing import Any
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching.job import TAIL, Children, Config, Ending, run_here
+from codesign_bench.launching.job import TAIL, Config, Ending, run_here
 from codesign_bench.launching.local import stopped_by_signals
 
 PAUSE = 1.0
@@ -46,12 +46,19 @@ def launch(
         name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **(extra or {})
     )
     jobs = dict(zip(executor.map_array(Job(), [{**config, "progress": False} for config in configs]), configs, strict=True))
-    children = Cancelling([job.cancel for job in jobs])
+    stopping = False
+
+    def stop() -> None:
+        nonlocal stopping
+        stopping = True
+        for job in jobs:
+            job.cancel()
+
     endings = []
-    with stopped_by_signals(children):
+    with stopped_by_signals(stop):
         while jobs:
             for job in [job for job in jobs if job.done()]:
-                endings.append(_ending(job, jobs.pop(job), children.stopping))
+                endings.append(_ending(job, jobs.pop(job), stopping))
                 finished(endings[-1])
             time.sleep(PAUSE)
     return endings
@@ -82,19 +89,6 @@ def _cancelled() -> bool:
         return False
     show = ["scontrol", "show", "job", job, "--oneliner"]
     return "JobState=CANCELLED" in subprocess.run(show, capture_output=True, text=True, check=False).stdout
-
-
-class Cancelling(Children):
-    """Stops jobs instead of processes."""
-
-    def __init__(self, cancel: Sequence[Callable[[], object]]) -> None:
-        super().__init__()
-        self._cancel = cancel
-
-    def stop(self) -> None:
-        self.stopping = True
-        for cancel in self._cancel:
-            cancel()
 
 
 def _ending(job: Any, config: Config, stopping: bool) -> Ending:
