@@ -51,6 +51,7 @@ def hydra_initialised(overrides: list[str]) -> Iterator[list[str]]:
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
 
     for override in overrides:
         if "=" not in override and not override.startswith("~"):
@@ -60,7 +61,7 @@ def hydra_initialised(overrides: list[str]) -> Iterator[list[str]]:
     try:
         with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
             yield [f"hydra.searchpath=[{others}]"] if others else []
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
+    except (HydraException, OmegaConfBaseException, ValueError, YAMLError) as error:
         if os.environ.get("HYDRA_FULL_ERROR") == "1" or isinstance(error, CodesignError):
             raise
         raise ConfigError(explain(error)) from None
