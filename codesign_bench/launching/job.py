@@ -25,6 +25,8 @@ State = Literal["done", "stopped", "in use", "failed"]
 CODES: dict[State, int] = {"done": 0, "failed": 2, "stopped": 3, "in use": 4}
 """Exit codes of a job's process; all others are crashes."""
 
+COMMAND = (sys.executable, "-m", "codesign_bench.launching.job")
+
 TAIL = 15
 """Lines of a failed run's output that are kept for the report."""
 
@@ -83,7 +85,7 @@ class Children:
     @contextlib.contextmanager
     def _started(self, config: Config, cores: Iterable[int] | None, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
         """In a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
-        line = [sys.executable, "-m", "codesign_bench.launching.job", str(os.getpid()), ",".join(map(str, cores or ()))]
+        line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores or ()))]
         process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         self._processes.add(process)
         try:
