@@ -14,12 +14,12 @@ from PIL import Image, ImageDraw, ImageFont
 from codesign_bench.analysis.rendering import Picture, open_for_writing, save_png, save_video
 from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
-from codesign_bench.design.transform import ADD_JOINT, kept_nodes
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.method import Agent
+from codesign_bench.experiment.process import design_process
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.render import FRAMES_PER_SECOND, check_output
-from codesign_bench.simulation.episode import SKELETON, Stage
+from codesign_bench.simulation.episode import Stage
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.structured import build
 
@@ -53,39 +53,17 @@ class Performance:
 
 
 def perform(agent: Agent, seed: np.random.SeedSequence) -> Performance:
-    """Plays one episode. Nodes keep their identity through the skeleton stage, so that an unfinished skeleton can be drawn
-    with the attributes that its joints end up with (as in the paper's figures of the design process)."""
-    sampler = Sampler(agent.task, 1, seed, agent.steps)
-    stages: list[tuple[Design, list[int]]] = []
-    identity, newest = list(range(agent.task.initial_design.num_nodes)), agent.task.initial_design.num_nodes
+    """Plays one episode."""
     poses: list[Array] = []
-    final: Design | None = None
-    for episode, actions in sampler.watch(agent.policy):
-        if episode.stage is Stage.SKELETON:
-            stages.append((episode.design, list(identity)))
-            kept = kept_nodes(episode.design, actions[:, SKELETON], agent.task.space)
-            identity = [name for name, stays in zip(identity, kept, strict=True) if stays]
-            grown = _grown(episode.design, actions[:, SKELETON], agent)
-            identity += range(newest, newest + grown)
-            newest += grown
-        elif episode.stage is Stage.EXECUTION:
-            if final is None:
-                final = episode.design
-                stages.append((final, list(identity)))
+    for episode, _ in Sampler(agent.task, 1, seed, agent.steps).watch(agent.policy):
+        if episode.stage is Stage.EXECUTION:
             assert episode.body is not None
             poses.append(np.array(episode.body.data.qpos))
-    assert final is not None
-    attributes = dict(zip(identity, final.attributes, strict=True))
-    drawn = [
-        design.with_attributes([attributes.get(n, own) for n, own in zip(names, design.attributes, strict=True)])
-        for design, names in stages
-    ]
-    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(stages)))]
-    return Performance(tuple(zip(titles, drawn, strict=True)), final, tuple(poses), episode.total_return)
-
-
-def _grown(design: Design, choices: Array, agent: Agent) -> int:
-    return int(np.count_nonzero((choices == ADD_JOINT) & agent.task.space.topology(design).can_add))
+            design, before_last = episode.design, episode.total_return
+    assert episode.last_step is not None  # the episode itself has begun anew
+    process = design_process(agent, seed) or (design,)
+    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(process)))]
+    return Performance(tuple(zip(titles, process, strict=True)), design, tuple(poses), before_last + episode.last_step.reward)
 
 
 def frames(agent: Agent, shown: Performance, config: PlayConfig) -> Iterator[Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.experiment.method import Agent
+from codesign_bench.experiment.process import design_process
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks.base import Task
 
@@ -19,7 +20,8 @@ NEAR_BOUND = 0.01
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`design` is the design of the first episode; deterministic agents make the same one every time."""
+    """`design` is the design of the first episode; deterministic agents make the same one every time.
+    `process` is how it came about (see experiment/process.py)."""
 
     return_mean: float
     return_std: float
@@ -32,6 +34,7 @@ class Evaluation:
     design: Design
     task: Task
     returns: tuple[float, ...]
+    process: tuple[Design, ...]
 
 
 def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evaluation:
@@ -55,6 +58,7 @@ def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evalu
         design=designs[0],
         task=agent.task,
         returns=tuple(returns),
+        process=design_process(agent, seed),
     )
 
 

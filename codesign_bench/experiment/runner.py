@@ -19,6 +19,7 @@ from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
+from codesign_bench.experiment.process import process_json
 from codesign_bench.experiment.run_folder import Progress, RunFolder, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
@@ -214,6 +215,8 @@ class Run:
         with self.signals.protected():
             self.progress.append(row)
             self._save_design("final", evaluation)
+            if evaluation.process:
+                write_atomically(self.folder.designs / "final_process.json", process_json(evaluation.process, evaluation.task))
             if better:
                 self._save_design("best", evaluation)
             if self.evaluations & (self.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...

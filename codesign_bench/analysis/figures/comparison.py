@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from codesign_bench.analysis import measures, style, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import curves
+from codesign_bench.analysis.figures.designs import row_of_champions
 from codesign_bench.tasks import TASKS
 
 
@@ -24,6 +25,7 @@ def comparison(
     envs: Sequence[str] | None = None,
     band: str = "std",
     published: bool = False,
+    designs: bool = True,
     name: str = "comparison",
     formats: Sequence[str] = style.FORMATS,
 ) -> list[Path]:
@@ -31,33 +33,51 @@ def comparison(
     the table of their final returns. Makes the figure whatever there is, and says on its face what is missing."""
     chosen = tuple(methods) if methods is not None else style.ordered(collection.methods)
     with style.styled():
-        figure = draw(collection, chosen, envs or style.ordered_envs({*TASKS, *collection.envs}), band, published)
+        figure = draw(collection, chosen, envs or style.ordered_envs({*TASKS, *collection.envs}), band, published, designs)
         written = style.save(figure, out, name, formats)
     table = tables.final_returns(collection, chosen, name="final_returns" if name == "comparison" else f"{name}_returns")
     return written + tables.write(table, out)
 
 
-def draw(collection: Collection, methods: Sequence[str], envs: Sequence[str], band: str = "std", published: bool = False) -> Figure:
+def draw(
+    collection: Collection,
+    methods: Sequence[str],
+    envs: Sequence[str],
+    band: str = "std",
+    published: bool = False,
+    designs: bool = True,
+) -> Figure:
     look = style.looks([*methods, *collection.methods])
-    foot = style.wrapped([f"Lines and bands: {curves.BANDS[band]}.", *measures.shortfall(collection, methods)])
-    columns = min(4, len(envs))
-    lines = -(-len(envs) // columns)
-    entries = len(methods) + published
-    legend_lines = -(-entries // 4)
-    top, bottom = 0.16 * legend_lines + 0.32, 0.11 * len(foot) + 0.45
-    height = 1.75 * lines + 0.45 * (lines - 1) + top + bottom
-    figure = Figure(figsize=(style.WIDTH, height))
-    grid = figure.add_gridspec(
-        lines, columns, left=0.07, right=0.985, top=1 - top / height, bottom=bottom / height, wspace=0.32, hspace=0.45
+    foot = style.wrapped(
+        [
+            f"Lines and bands: {curves.BANDS[band]}.",
+            *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
+            *measures.shortfall(collection, methods),
+        ]
     )
+    columns = max(1, min(4, len(envs)))
+    lines = -(-len(envs) // columns)
+    handles = curves.legend_handles(methods, look, published)
+    per_line = 5 if len(handles) == 5 else 4
+    top, bottom = 0.16 * -(-len(handles) // per_line) + 0.30, 0.11 * len(foot) + (0.25 if designs else 0.42)
+    panel, pictures = 1.65, 0.78 * -(-len(methods) // 2) if designs else 0.0
+    line = panel + (pictures + 0.45 if designs else 0)
+    height = line * lines + 0.45 * (lines - 1) + top + bottom
+    figure = Figure(figsize=(style.WIDTH, height))
+    edges = {"left": 0.075, "right": 0.975, "top": 1 - top / height, "bottom": bottom / height}
+    grid = figure.add_gridspec(lines, columns, **edges, wspace=0.32, hspace=0.45 / line)
     for i, env in enumerate(envs):
-        axes = figure.add_subplot(grid[i // columns, i % columns])
+        place = grid[i // columns, i % columns]
+        if designs:
+            parts = place.subgridspec(2, 1, height_ratios=[panel, pictures + 0.01], hspace=0.9 / (panel + pictures))
+            place = parts[0]
+            row_of_champions(figure, parts[1], collection, env, methods, look)
+        axes = figure.add_subplot(place)
         curves.panel(axes, collection, env, methods, look, band, published)
-        axes.set_xlabel("simulation steps")
+        axes.set_xlabel("simulation steps", labelpad=1)
         if i % columns == 0:
             axes.set_ylabel("total reward")
-    handles = curves.legend_handles(methods, look, published)
     if handles:
-        figure.legend(handles=handles, loc="upper center", ncols=min(4, entries), bbox_to_anchor=(0.5, 1.0), columnspacing=1.4)
+        figure.legend(handles=handles, loc="upper center", ncols=min(per_line, len(handles)), bbox_to_anchor=(0.5, 1.0), columnspacing=1.4)
     style.note(figure, foot)
     return figure

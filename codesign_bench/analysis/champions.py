@@ -1,0 +1,67 @@
+"""The designs that runs left on disk: final.json, final.xml and final_process.json of designs/."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pandas as pd
+
+from codesign_bench.analysis import symmetry
+from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.drawing import Robot, load, robot_of
+from codesign_bench.analysis.style import ordered, ordered_envs
+from codesign_bench.design.graph import Design
+from codesign_bench.errors import DesignError
+
+
+@dataclass(frozen=True)
+class Champion:
+    """The final design of the best of a method's runs."""
+
+    run: Run
+    value: float
+    robot: Robot | None
+
+
+def champion(collection: Collection, env: str, method: str) -> Champion | None:
+    """Of the run with the highest final return among those that got furthest; None if there are no runs."""
+    runs = collection.of(env, method)
+    if not runs:
+        return None
+    furthest = max(run.steps for run in runs)
+    value, _, best = max((float(collection.curve(run)[1][-1]), -i, run) for i, run in enumerate(runs) if run.steps == furthest)
+    return Champion(best, value, load(best.path / "designs" / "final.xml"))
+
+
+def final_design(run: Run) -> Design | None:
+    try:
+        return Design.from_json((run.path / "designs" / "final.json").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, DesignError):
+        return None
+
+
+def design_process(run: Run) -> list[Robot]:
+    """The robot after each skeleton transform; empty where the run has no record of it that can be read."""
+    try:
+        stages = json.loads((run.path / "designs" / "final_process.json").read_text(encoding="utf-8"))
+        robots = [robot_of(stage["mjcf"]) for stage in stages]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    found = [robot for robot in robots if robot is not None]
+    return found if len(found) == len(robots) else []
+
+
+def symmetries(collection: Collection, methods: tuple[str, ...]) -> pd.DataFrame:
+    """One row per run with a design on disk: env, method, seed, bodies, sibling, mirror."""
+    rows = []
+    for env in ordered_envs(collection.envs):
+        for method in ordered(set(methods) & set(collection.methods)):
+            for run in collection.of(env, method):
+                design, robot = final_design(run), load(run.path / "designs" / "final.xml")
+                if design is None or robot is None:
+                    continue
+                plane = str(run.config["env"].get("design", {}).get("plane", "xy"))
+                scores = {"sibling": symmetry.sibling_symmetry(design), "mirror": symmetry.mirror_symmetry(robot, plane)}
+                rows.append({"env": env, "method": method, "seed": run.seed, "bodies": design.num_nodes, **scores})
+    return pd.DataFrame(rows, columns=["env", "method", "seed", "bodies", "sibling", "mirror"])

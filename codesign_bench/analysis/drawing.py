@@ -1,0 +1,232 @@
+"""Designs as vector drawings: capsules in parallel projection, from the MJCF that a run left on disk. Kinematics only, nothing moves.
+
+robot = load(run.path / "designs" / "final.xml")      None if there is none that can be read
+draw(axes, robot, View.of(run.config["env"]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_rgb
+from numpy.typing import NDArray
+
+from codesign_bench.design.scene import Ground
+from codesign_bench.errors import ConfigError
+from codesign_bench.quiet import be_quiet
+from codesign_bench.structured import build
+
+Array = NDArray[Any]
+
+BONES = ("#5B6470", "#E08A3C", "#3E8FB8", "#86A93A", "#A8659A")
+"""By depth, the root first; deeper ones repeat the last."""
+JOINT = "#FFE08A"
+GROUND, EARTH, WATER = "#8C8C8C", "#ECEAE4", "#E8F2F8"
+CAMERA = (115.0, -40.0)
+"""Azimuth and elevation in degrees of robots that move freely."""
+ROUND = np.linspace(-np.pi / 2, np.pi / 2, 15)
+
+
+@dataclass(frozen=True)
+class Robot:
+    """Capsules `start` to `end` [parts, 3] of `radius` [parts] at `depth` [parts] of the tree, hinges
+    [joints, 3] and the root's position [3], metres."""
+
+    start: Array
+    end: Array
+    radius: Array
+    depth: Array
+    hinges: Array
+    hinge_radius: Array
+    root: Array
+    bodies: int
+
+    def moved(self, by: Array) -> Robot:
+        return replace(self, start=self.start + by, end=self.end + by, hinges=self.hinges + by, root=self.root + by)
+
+
+@dataclass(frozen=True)
+class View:
+    """How an environment is looked at: `kind` is side (xz), top (xy) or oblique."""
+
+    kind: str
+    ground: Ground
+
+    @staticmethod
+    def of(env: Mapping[str, Any]) -> View:
+        """From the env part of a configuration; an unknown one is looked at obliquely, without a ground."""
+        try:
+            root, plane = env["scene"]["root"], env["design"]["plane"]
+            ground = build(Ground, env["scene"]["ground"], "env.scene.ground")
+        except (KeyError, TypeError, ConfigError):
+            return View("oblique", Ground("none"))
+        return View("oblique" if root == "free" else "side" if plane == "xz" else "top", ground)
+
+    @property
+    def axes(self) -> tuple[Array, Array, Array]:
+        """Right, up and away from the eye."""
+        if self.kind == "side":
+            return np.array([1.0, 0, 0]), np.array([0, 0, 1.0]), np.array([0, 1.0, 0])
+        if self.kind == "top":
+            return np.array([1.0, 0, 0]), np.array([0, 1.0, 0]), np.array([0, 0, -1.0])
+        azimuth, elevation = np.radians(CAMERA)
+        away = np.array([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
+        right = np.array([np.sin(azimuth), -np.cos(azimuth), 0.0])
+        return right, np.cross(right, away), away
+
+    def flat(self, points: Array) -> Array:
+        right, up, _ = self.axes
+        return np.stack([points @ right, points @ up], axis=-1)
+
+    def standing(self, robot: Robot) -> Robot:
+        """The robot with its lowest point on the ground; a swimmer's middle at the origin."""
+        if self.kind == "top" or self.ground.kind == "none":
+            middle = (np.minimum(robot.start, robot.end).min(axis=0) + np.maximum(robot.start, robot.end).max(axis=0)) / 2
+            return robot.moved(-middle)
+        low = np.min(np.minimum(robot.start[:, 2], robot.end[:, 2]) - robot.radius)
+        return robot.moved(np.array([0, 0, self.ground.top - low]))
+
+
+def load(path: Path) -> Robot | None:
+    try:
+        return robot_of(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def robot_of(mjcf: str) -> Robot | None:
+    """The parts of the model in its reference pose; None if MuJoCo refuses the text or it holds no robot."""
+    import mujoco
+
+    be_quiet()
+    try:
+        model = mujoco.MjModel.from_xml_string(mjcf)
+    except (ValueError, mujoco.FatalError):
+        return None
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    mine = np.flatnonzero((model.geom_bodyid > 0) & (model.geom_contype + model.geom_conaffinity > 0))
+    if not len(mine):
+        return None
+    centre, size = data.geom_xpos[mine], model.geom_size[mine]
+    along = data.geom_xmat[mine].reshape(-1, 3, 3)[:, :, 2]
+    is_long = np.isin(model.geom_type[mine], (int(mujoco.mjtGeom.mjGEOM_CAPSULE), int(mujoco.mjtGeom.mjGEOM_CYLINDER)))
+    half = np.where(is_long, size[:, 1], 0.0)[:, None] * along
+    depth = np.zeros(model.nbody, dtype=int)
+    for body in range(2, model.nbody):
+        depth[body] = depth[model.body_parentid[body]] + 1
+    bodies = model.geom_bodyid[mine]
+    hinge = np.flatnonzero((model.jnt_type == int(mujoco.mjtJoint.mjJNT_HINGE)) & (depth[model.jnt_bodyid] > 0))
+    thick = {int(body): float(size[bodies == body, 0].max()) for body in np.unique(bodies)}
+    return Robot(
+        start=centre - half,
+        end=centre + half,
+        radius=size[:, 0].copy(),
+        depth=depth[bodies],
+        hinges=data.xanchor[hinge].copy(),
+        hinge_radius=np.array([thick.get(int(body), 0.05) for body in model.jnt_bodyid[hinge]]),
+        root=data.xpos[1].copy(),
+        bodies=model.nbody - 1,
+    )
+
+
+def extent(robots: Iterable[Robot], view: View) -> tuple[float, float, float, float]:
+    """Left, right, bottom, top that hold all of them as they stand."""
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    for robot in map(view.standing, robots):
+        ends = view.flat(np.concatenate([robot.start, robot.end]))
+        radius = np.concatenate([robot.radius, robot.radius])[:, None]
+        low, high = np.minimum(low, (ends - radius).min(axis=0)), np.maximum(high, (ends + radius).max(axis=0))
+    if not np.isfinite(low).all():
+        low, high = np.zeros(2), np.ones(2)
+    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+
+
+def window(robots: Sequence[Robot], view: View, aspect: float, margin: float = 0.08) -> tuple[float, float]:
+    """Width and height in metres in which each of the robots fits, the same for all, for axes of a given width : height."""
+    spans = [extent([robot], view) for robot in robots] or [(0.0, 1.0, 0.0, 1.0)]
+    wide = max(right - left for left, right, _, _ in spans) * (1 + 2 * margin)
+    tall = max(top - bottom for _, _, bottom, top in spans) * (1 + 2 * margin)
+    height = max(tall, wide / aspect)
+    return height * aspect, height
+
+
+def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True) -> None:
+    """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it)."""
+    robot = view.standing(robot)
+    left, right, bottom, top = extent([robot], view)
+    wide, tall = size or (1.16 * (right - left), 1.16 * (top - bottom))
+    middle = (left + right) / 2
+    floor = bottom - 0.06 * tall if view.kind == "side" else (bottom + top) / 2 - tall / 2
+    box = (middle - wide / 2, middle + wide / 2, floor, floor + tall)
+    axes.set_xlim(box[0], box[1])
+    axes.set_ylim(box[2], box[3])
+    axes.set_aspect("equal")
+    axes.axis("off")
+    _ground(axes, robot, view, box)
+    _bones(axes, robot, view)
+    if hinges:
+        _hinges(axes, robot, view)
+
+
+def _ground(axes: Axes, robot: Robot, view: View, box: tuple[float, float, float, float]) -> None:
+    left, right, bottom, _ = box
+    kind = view.ground.kind
+    if view.kind == "side" and kind != "none":
+        top, spans = view.ground.top, [(left, right)]
+        if kind == "gaps":
+            spans = [(max(a, left), min(b, right)) for a, b in view.ground.solid() if a < right and b > left]
+        for a, b in spans:
+            axes.fill_between([a, b], bottom, top, color=EARTH, lw=0, zorder=0)
+            axes.plot([a, b], [top, top], color=GROUND, lw=0.8, solid_capstyle="butt", zorder=0.5)
+            for end, border in ((a, left), (b, right)):
+                if end != border:
+                    axes.plot([end, end], [bottom, top], color=GROUND, lw=0.8, zorder=0.5)
+    elif view.kind == "oblique" and kind == "plane":
+        shadows = []
+        for start, end, radius in zip(robot.start, robot.end, robot.radius, strict=True):
+            outline = _stadium(start[:2], end[:2], radius)
+            shadows.append(view.flat(np.column_stack([outline, np.full(len(outline), view.ground.top)])))
+        axes.add_collection(PolyCollection(shadows, facecolors="#DCDCDC", edgecolors="none", zorder=0))
+
+
+def _bones(axes: Axes, robot: Robot, view: View) -> None:
+    _, _, away = view.axes
+    far = (robot.start + robot.end) / 2 @ away
+    order = np.argsort(-far, kind="stable") if view.kind == "oblique" else np.arange(len(robot.radius))
+    shapes, faces, edges = [], [], []
+    start, end = view.flat(robot.start), view.flat(robot.end)
+    for i in order:
+        colour = np.array(to_rgb(BONES[min(int(robot.depth[i]), len(BONES) - 1)]))
+        radius = robot.radius[i]
+        shine = np.array([-0.18, 0.22]) * radius
+        for inner, face in ((1.0, colour), (0.6, colour + 0.22 * (1 - colour)), (0.28, colour + 0.42 * (1 - colour))):
+            offset = shine * (1 - inner) * 1.4
+            shapes.append(_stadium(start[i] + offset, end[i] + offset, radius * inner))
+            faces.append(face)
+            edges.append(0.55 * colour if inner == 1.0 else face)
+    widths = np.tile([0.5, 0.0, 0.0], len(order))
+    axes.add_collection(PolyCollection(shapes, facecolors=faces, edgecolors=edges, linewidths=widths, zorder=2))
+
+
+def _hinges(axes: Axes, robot: Robot, view: View) -> None:
+    torso = robot.radius[robot.depth == 0].max(initial=0.0)
+    seen = np.linalg.norm(robot.hinges - robot.root, axis=-1) >= torso if view.kind == "oblique" else np.ones(len(robot.hinges), bool)
+    discs = [_stadium(c, c, 0.42 * r) for c, r in zip(view.flat(robot.hinges[seen]), robot.hinge_radius[seen], strict=True)]
+    axes.add_collection(PolyCollection(discs, facecolors=JOINT, edgecolors="#5A4A10", linewidths=0.35, zorder=3))
+
+
+def _stadium(start: Array, end: Array, radius: float) -> Array:
+    """[points, 2]: the outline of a capsule in parallel projection, whichever way it points."""
+    direction = end - start
+    angle = np.arctan2(direction[1], direction[0])
+    cap = np.column_stack([np.cos(angle + ROUND), np.sin(angle + ROUND)]) * radius
+    return np.concatenate([end + cap, start - cap])

@@ -1,0 +1,186 @@
+"""Figures of designs: with and without JSMLPs (c), the design process (e), a random agent per environment (f)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec, SubplotSpec
+
+from codesign_bench.analysis import champions, measures, style
+from codesign_bench.analysis.collect import Collection
+from codesign_bench.analysis.drawing import Robot, View, draw, robot_of, window
+from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.render import random_design
+from codesign_bench.tasks import TASKS, Task, make_task
+
+WITH, WITHOUT = "transform2act", "transform2act_no_jsmlp"
+PROCESS_ENVS = ("locomotion2d", "locomotion3d", "swimmer")
+
+
+def blank(axes: Axes, text: str) -> None:
+    axes.axis("off")
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=7)
+
+
+def beside(axes: Axes, env: str) -> None:
+    """The environment's name, upright, left of a row."""
+    title = style.plain(style.env_title(env))
+    axes.text(-0.06, 0.5, title, transform=axes.transAxes, rotation=90, ha="right", va="center", fontsize=8)
+
+
+def under(axes: Axes, text: str, colour: str = "#555555") -> None:
+    axes.text(0.5, -0.02, style.plain(text), transform=axes.transAxes, ha="center", va="top", fontsize=6.5, color=colour)
+
+
+def jsmlp(collection: Collection) -> Figure:
+    """(c) The best seed's design with and without JSMLPs, and how symmetric the designs of all seeds are."""
+    envs = style.ordered_envs({"locomotion3d", "swimmer", *collection.envs} & {*TASKS, *collection.envs})
+    frame = champions.symmetries(collection, (WITH, WITHOUT))
+    look = style.looks([WITH, WITHOUT])
+    foot = style.wrapped(
+        [
+            "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
+            "Sibling: likeness of limbs on the same joint; mirror: overlap with the mirror image; 1 is perfectly symmetric.",
+            *measures.shortfall(collection, (WITH, WITHOUT)),
+        ]
+    )
+    bottom, top, cell = 0.3 + 0.11 * len(foot), 0.25, 1.25
+    height = cell * len(envs) + top + bottom
+    figure = Figure(figsize=(style.WIDTH, height))
+    edges = {"left": 0.06, "right": 0.985, "top": 1 - top / height, "bottom": bottom / height}
+    grid = figure.add_gridspec(len(envs), 4, **edges, wspace=0.3, hspace=0.22, width_ratios=[1.1, 1.1, 1, 1])
+    for row, env in enumerate(envs):
+        _pair(figure, grid, row, collection, env)
+        for column, kind in enumerate(("sibling", "mirror"), start=2):
+            axes = figure.add_subplot(grid[row, column])
+            _scores(axes, frame[frame["env"] == env], kind, look)
+            axes.tick_params(labelbottom=row == len(envs) - 1)
+            if row == 0:
+                axes.set_title(f"{kind} symmetry")
+    style.note(figure, foot)
+    return figure
+
+
+def _pair(figure: Figure, grid: GridSpec, row: int, collection: Collection, env: str) -> None:
+    found = [champions.champion(collection, env, method) for method in (WITH, WITHOUT)]
+    robots = [c.robot for c in found if c is not None and c.robot is not None]
+    for column, (one, title) in enumerate(zip(found, ("with JSMLPs", "without JSMLPs"), strict=True)):
+        axes = figure.add_subplot(grid[row, column])
+        if one is None or one.robot is None:
+            blank(axes, "no runs" if one is None else "no design on disk")
+        else:
+            view = View.of(one.run.config["env"])
+            draw(axes, one.robot, view, window(robots, view, 1.6))
+        if row == 0:
+            axes.set_title(title)
+        if column == 0:
+            beside(axes, env)
+
+
+def _scores(axes: Axes, frame: pd.DataFrame, kind: str, look: dict[str, style.Look]) -> None:
+    axes.set_xlim(-0.6, 1.6)
+    axes.set_ylim(0, 1.05)
+    axes.set_xticks([0, 1], ["with", "without"])
+    axes.set_yticks([0, 0.5, 1])
+    axes.grid(axis="x", visible=False)
+    for x, method in enumerate((WITH, WITHOUT)):
+        values = frame.loc[frame["method"] == method, kind].dropna().to_numpy(np.float64)
+        if not len(values):
+            axes.text(x, 0.5, "none", ha="center", va="center", fontsize=6, color="#777777")
+            continue
+        spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(1)
+        axes.plot(x + spread, values, ls="none", marker=look[method].marker, color=look[method].colour, markeredgewidth=0, alpha=0.75)
+        axes.plot([x - 0.25, x + 0.25], [values.mean()] * 2, color=look[method].colour, lw=1.6)
+        axes.text(x + 0.3, values.mean(), f"{values.mean():.2f}", fontsize=6.5, va="center", color=look[method].colour)
+
+
+def process(collection: Collection, method: str = WITH) -> Figure:
+    """(e) The skeleton after each skeleton transform, drawn with the attributes of the finished design."""
+    rows: list[tuple[str, list[Robot], View | None]] = []
+    for env in style.ordered_envs({*PROCESS_ENVS, *(set(collection.envs) & {"gap"})}):
+        best = champions.champion(collection, env, method)
+        stages = champions.design_process(best.run) if best else []
+        rows.append((env, stages, View.of(best.run.config["env"]) if best else None))
+    columns = max([len(stages) for _, stages, _ in rows] + [1])
+    foot = style.wrapped(
+        [
+            f"Final deterministic episode of {style.label(method)}, best seed.",
+            "Skeletons are drawn with the attributes of the finished design.",
+            *measures.shortfall(collection, (method,)),
+        ]
+    )
+    bottom, top, cell = 0.12 + 0.11 * len(foot), 0.28, 1.1
+    height = cell * len(rows) + top + bottom
+    figure = Figure(figsize=(style.WIDTH, height))
+    edges = {"left": 0.04, "right": 0.99, "top": 1 - top / height, "bottom": bottom / height}
+    grid = figure.add_gridspec(len(rows), columns, **edges, wspace=0.06, hspace=0.2)
+    for row, (env, stages, view) in enumerate(rows):
+        if not stages or view is None:
+            axes = figure.add_subplot(grid[row, :])
+            blank(axes, f"no runs of {style.label(method)}" if view is None else "no design process on disk")
+        for column, robot in enumerate(stages):
+            axes = figure.add_subplot(grid[row, column])
+            assert view is not None
+            draw(axes, robot, view, window(stages, view, 1.05))
+            under(axes, f"{robot.bodies} bodies")
+            if row == next(i for i, (_, s, _) in enumerate(rows) if s):
+                axes.set_title("initial" if column == 0 else f"transform {column}", fontsize=8)
+        first = figure.add_subplot(grid[row, 0]) if not stages else figure.axes[-len(stages)]
+        first.axis("off")
+        beside(first, env)
+    style.note(figure, foot)
+    return figure
+
+
+def random_agents(seed: int = 3) -> Figure:
+    """(f) What a policy that chooses at random makes of the initial design, one agent per environment."""
+    figure = Figure(figsize=(style.WIDTH, 1.75))
+    for column, name in enumerate(TASKS):
+        task = make_task(name)
+        axes = figure.add_axes((0.01 + column * 0.2475, 0.0, 0.235, 0.86))
+        robot = _robot(grown(task, np.random.default_rng([seed, column])), task)
+        view = _view(task)
+        draw(axes, robot, view, window([robot], view, 0.235 * style.WIDTH / (0.86 * 1.75)))
+        axes.set_title(style.ENV_TITLES[name])
+    return figure
+
+
+def grown(task: Task, rng: np.random.Generator, more: int = 3) -> Design:
+    """A random design in which something has grown, so that there is something to see."""
+    while True:
+        design = random_design(task, rng)
+        if design.num_nodes >= task.initial_design.num_nodes + more:
+            return design
+
+
+def _robot(design: Design, task: Task) -> Robot:
+    robot = robot_of(to_mjcf(design, task.space, task.scene))
+    assert robot is not None
+    return robot
+
+
+def _view(task: Task) -> View:
+    return View("oblique" if task.scene.root == "free" else "side" if task.space.plane == "xz" else "top", task.scene.ground)
+
+
+def row_of_champions(
+    figure: Figure, place: SubplotSpec, collection: Collection, env: str, methods: Sequence[str], look: dict[str, style.Look]
+) -> None:
+    """The best seed's final design of every method, at one scale, two to a line."""
+    found = [champions.champion(collection, env, method) for method in methods]
+    robots = [c.robot for c in found if c is not None and c.robot is not None]
+    lines = -(-len(methods) // 2)
+    inner = place.subgridspec(lines, 2, wspace=0.04, hspace=0.3)
+    for i, (method, one) in enumerate(zip(methods, found, strict=True)):
+        axes = figure.add_subplot(inner[i // 2, i % 2])
+        if one is None or one.robot is None:
+            blank(axes, "no runs" if one is None else "no design\non disk")
+        else:
+            view = View.of(one.run.config["env"])
+            draw(axes, one.robot, view, window(robots, view, 1.1))
+        under(axes, look[method].label, look[method].colour)

@@ -1,0 +1,83 @@
+"""How symmetric a design is, as two numbers between 0 and 1: the effect of joint-specialised weights, measured.
+
+sibling   are limbs that hang on the same joint alike? Sibling subtrees are matched joint by joint; a pair of joints scores one minus
+          the mean difference of bone length, gear, radius and start extension (each as a share of its range), a joint without a
+          counterpart scores 0; the mean over all pairs of siblings. Directions do not count. NaN for a design without siblings.
+mirror    is there an axis through the root on whose other side the robot looks the same? Overlap of the silhouette with its
+          mirror image (intersection over union), in the plane of the design, for the best of AXES axes.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.analysis.drawing import Robot
+from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design
+
+Array = NDArray[Any]
+AXES = 24
+RESOLUTION = 48
+
+
+def sibling_symmetry(design: Design) -> float:
+    features = _features(design)
+    children: list[list[int]] = [[] for _ in range(design.num_nodes)]
+    for node, parent in enumerate(design.parents[1:].tolist(), start=1):
+        children[parent].append(node)
+    sizes = [1] * design.num_nodes
+    for node in range(design.num_nodes - 1, 0, -1):
+        sizes[int(design.parents[node])] += sizes[node]
+
+    def match(u: int, v: int) -> tuple[float, int]:
+        """Summed scores and number of pairs of the best match of two subtrees."""
+        best = (0.0, 0)
+        few, many = sorted((children[u], children[v]), key=len)
+        for chosen in permutations(many, len(few)):
+            found = [match(a, b) for a, b in zip(few, chosen, strict=True)]
+            best = max(best, (sum(score for score, _ in found), sum(pairs for _, pairs in found)))
+        return best[0] + 1 - float(np.abs(features[u] - features[v]).mean()), best[1] + 1
+
+    scores = []
+    for siblings in children:
+        for u, v in combinations(siblings, 2):
+            score, pairs = match(u, v)
+            scores.append(score / (sizes[u] + sizes[v] - pairs))
+    return float(np.mean(scores)) if scores else float("nan")
+
+
+def _features(design: Design) -> Array:
+    """[nodes, 4] in [0, 1]: bone length, gear, radius, start extension as shares of their ranges."""
+    share = np.sin(np.pi / 2 * design.attributes)
+    length = np.hypot(*share[:, BONE].T) / np.sqrt(2)
+    return np.column_stack([length, (share[:, [GEAR, RADIUS, START_EXTENSION]] + 1) / 2])
+
+
+def mirror_symmetry(robot: Robot, plane: str) -> float:
+    """`plane` is the design's, "xz" or "xy"."""
+    axes = [0, 2] if plane == "xz" else [0, 1]
+    start, end = (robot.start - robot.root)[:, axes], (robot.end - robot.root)[:, axes]
+    reach = max(np.linalg.norm(start, axis=1).max(), np.linalg.norm(end, axis=1).max()) + robot.radius.max()
+    line = (np.arange(RESOLUTION) + 0.5) / RESOLUTION * 2 - 1
+    points = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2) * reach
+    inside = _inside(points, start, end, robot.radius)
+    best = 0.0
+    for angle in np.arange(AXES) * np.pi / AXES:
+        c, s = np.cos(2 * angle), np.sin(2 * angle)
+        reflected = _inside(points @ np.array([[c, s], [s, -c]]), start, end, robot.radius)
+        best = max(best, float((inside & reflected).sum() / max(1, (inside | reflected).sum())))
+    return best
+
+
+def _inside(points: Array, start: Array, end: Array, radius: Array) -> NDArray[np.bool_]:
+    """[points]: which lie in one of the capsules."""
+    found = np.zeros(len(points), dtype=bool)
+    for a, b, r in zip(start, end, radius, strict=True):
+        bone, to_point = b - a, points - a
+        along = np.clip(to_point @ bone / max(float(bone @ bone), 1e-12), 0, 1)
+        away = to_point - along[:, None] * bone
+        found |= (away * away).sum(axis=1) <= r * r
+    return found

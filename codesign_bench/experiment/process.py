@@ -1,0 +1,52 @@
+"""How an agent designs itself: the skeleton after each skeleton transform, with the attributes of the finished design."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.transform import ADD_JOINT, kept_nodes
+from codesign_bench.experiment.method import Agent
+from codesign_bench.simulation.episode import SKELETON, Stage
+from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.tasks.base import Task
+
+
+def design_process(agent: Agent, seed: np.random.SeedSequence) -> tuple[Design, ...]:
+    """The initial skeleton and the one after each skeleton transform of an episode. Nodes keep their identity on the way, so
+    that an unfinished skeleton is given with the attributes that its joints end up with (as in the paper's figures). Empty for agents
+    without a skeleton stage. No control step is taken."""
+    if agent.steps.skeleton == 0:
+        return ()
+    stages: list[tuple[Design, list[int]]] = []
+    newest = agent.task.initial_design.num_nodes
+    identity = list(range(newest))
+    for episode, actions in Sampler(agent.task, 1, seed, agent.steps).watch(agent.policy):
+        if episode.stage is Stage.EXECUTION:
+            break
+        if episode.stage is Stage.SKELETON:
+            stages.append((episode.design, list(identity)))
+            kept = kept_nodes(episode.design, actions[:, SKELETON], agent.task.space)
+            grown = _grown(episode.design, actions[:, SKELETON], agent.task)
+            identity = [name for name, stays in zip(identity, kept, strict=True) if stays] + list(range(newest, newest + grown))
+            newest += grown
+    stages.append((episode.design, identity))
+    attributes = dict(zip(identity, episode.design.attributes, strict=True))
+    return tuple(
+        design.with_attributes([attributes.get(n, own) for n, own in zip(names, design.attributes, strict=True)])
+        for design, names in stages
+    )
+
+
+def _grown(design: Design, choices: NDArray[Any], task: Task) -> int:
+    return int(np.count_nonzero((choices == ADD_JOINT) & task.space.topology(design).can_add))
+
+
+def process_json(process: tuple[Design, ...], task: Task) -> str:
+    """Designs as in final.json and, since those are normalised, as MJCF."""
+    return json.dumps([{"design": design.to_dict(), "mjcf": to_mjcf(design, task.space, task.scene)} for design in process])
