@@ -6,6 +6,7 @@ Runs are compared where all methods have come to, so that nobody is ahead for ha
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +27,24 @@ def in_common(collection: Collection) -> Collection:
         if run not in runs
     ]
     table = collection.table[collection.table["steps"] <= collection.table["env"].map(reached)]
-    kept = {(run.env, run.method, run.seed) for run in runs}
-    rows = pd.MultiIndex.from_frame(table[["env", "method", "seed"]]).isin(list(kept))
+    rows = pd.MultiIndex.from_frame(table[["env", "method", "seed"]]).isin([(run.env, run.method, run.seed) for run in runs])
     return replace(
         collection,
         table=table[rows].reset_index(drop=True),
         runs=tuple(replace(run, steps=min(run.steps, reached[run.env])) for run in runs),
         left_out=(*collection.left_out, *behind),
+        notes=tuple(_notes(table[rows], reached)),
     )
+
+
+def _notes(table: pd.DataFrame, reached: dict[str, int]) -> Iterator[str]:
+    """How far the comparison goes, and who has had no second iteration yet: in evolution, one generation selects nothing."""
+    at = ", ".join(f"{steps:,} steps on {env}" for env, steps in reached.items())
+    yield f"Compared at {at}: as far as all methods have come."
+    last = table.groupby("method")["iteration"].max()
+    once = sorted(str(method) for method in last[last == 1].index)
+    if once:
+        yield f"One iteration or generation so far, and so no selection yet: {', '.join(once)}."
 
 
 def _methods(collection: Collection, env: str) -> list[str]:
@@ -44,8 +55,7 @@ def main(arguments: list[str]) -> int:
     results, study = Path(arguments[0]), arguments[1]
     collection = in_common(collect(results, study))
     written = comparison(collection, results / study / "figures", envs=collection.envs)
-    at = ", ".join(f"{collection.horizon(env):,} steps on {env}" for env in collection.envs)
-    print(f"compared at {at}: {', '.join(str(path) for path in written if path.suffix in ('.png', '.md'))}")
+    print(f"{' '.join(collection.notes)} {', '.join(str(path) for path in written if path.suffix in ('.png', '.md'))}")
     return 0
 
 

@@ -112,7 +112,7 @@ def _params(name: str) -> dict[str, str]:
 def test_with_another_launcher_of_hydra_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Hydra's own launcher runs them here; ours then finds them done and starts no process."""
     arguments = ["-m", *OVERRIDES, "budget.steps=200", "env=swimmer", "seed=0,1", f"results={tmp_path}"]
-    assert program.main([*arguments, "launcher=null", "hydra/launcher=basic"]) == 0
+    assert program.main([*arguments, "launcher=other", "hydra/launcher=basic"]) == 0
     configs = [tiny(tmp_path, "budget.steps=200", f"seed={seed}") for seed in (0, 1)]
     before = [contents(folder_of(config)) for config in configs]
     capsys.readouterr()
@@ -143,7 +143,7 @@ def test_a_run_of_another_configuration_is_not_taken_for_done(tmp_path: Path) ->
         (["seed=range(0,6)"], "'seed=range(0,6)' names several values; add -m to make a run of each."),
         (["-m", "seed=0,-1", "budget=smoke"], "seed is -1; allowed are whole numbers from 0 up."),
         (["-m", "method=transform2act,nothing"], "There is no method 'nothing'; allowed are "),
-        (["-m", "launcher=moon"], "There is no launcher 'moon'; allowed are local, ray, slurm."),
+        (["-m", "launcher=moon"], "There is no launcher 'moon'; allowed are local, other, ray, slurm."),
         (["experiment=moon"], "There is no experiment 'moon'; allowed are ablation, baselines, bench, continuous"),
         (["-m", "method.ppo.passes=1,2"], "Two runs of this sweep would be in one folder, "),
         (["-m", "budget=smoke,pilot"], "Two runs of this sweep would be in one folder, "),
