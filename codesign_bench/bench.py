@@ -68,8 +68,8 @@ def shortened(config: Config, until: int) -> dict[str, Any]:
 
 def main(arguments: list[str]) -> int:
     overrides = arguments if any(a.startswith("experiment=") for a in arguments) else ["experiment=bench", *arguments]
-    if not any(argument.startswith("method=") for argument in overrides):
-        overrides = [*overrides, f"method={','.join(installed(swept_values(overrides, 'method')))}"]
+    if not any(argument.startswith("method=") for argument in overrides) and (methods := swept_values(overrides, "method")):
+        overrides = [*overrides, f"method={','.join(installed(methods))}"]
     return report(run_sweep(overrides, Bench(say)))
 
 

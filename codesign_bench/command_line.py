@@ -32,7 +32,8 @@ def asks_for_many(overrides: list[str]) -> bool:
 
 def swept_values(overrides: list[str], key: str) -> list[str]:
     """The values over which the experiment among the overrides sweeps a key."""
-    return str((_hydra_config(overrides).sweeper.params or {}).get(key, "")).split(",")
+    values = (_hydra_config(overrides).sweeper.params or {}).get(key)
+    return str(values).split(",") if values is not None else []
 
 
 def _hydra_config(overrides: list[str]) -> Any:

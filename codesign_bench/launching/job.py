@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, Literal
 
 from codesign_bench.errors import CodesignError
@@ -21,6 +22,9 @@ from codesign_bench.experiment.run_folder import RunFolder, RunInUse
 
 Config = Mapping[str, Any]
 State = Literal["done", "stopped", "in use", "failed"]
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""Of the libraries below numpy: what is spread over cores are workers and shards."""
 
 CODES: dict[State, int] = {"done": 0, "failed": 2, "stopped": 3, "in use": 4}
 """Exit codes of a job's process; all others are crashes."""
@@ -58,6 +62,11 @@ def run_here(config: Config) -> Ending:
         return Ending(path, "failed", str(error))
 
 
+def elsewhere(config: Config) -> dict[str, Any]:
+    """A configuration for a process that may start in another folder and has no screen."""
+    return {**config, "results": str(Path(config["results"]).absolute()), "progress": False}
+
+
 class Children:
     """The processes of the jobs that run now. `stop` ends them as Ctrl-C would, and lets no new one begin."""
 
@@ -86,7 +95,8 @@ class Children:
     def _started(self, config: Config, cores: Iterable[int] | None, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
         """In a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
         line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores or ()))]
-        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        variables = {**os.environ, **ONE_THREAD}
+        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=variables)
         self._processes.add(process)
         try:
             if self.stopping:  # the request came between the question and the start

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching.job import TAIL, Children, Config, Ending
+from codesign_bench.launching.job import TAIL, Children, Config, Ending, elsewhere
 from codesign_bench.launching.local import stopped_by_signals
 
 PATIENCE = 120.0
@@ -23,6 +24,7 @@ def launch(
         from ray.exceptions import RayError
     except ImportError:
         raise ConfigError("launcher is ray, but Ray is not installed; pip install 'codesign-bench[launchers]'.") from None
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     task = ray.remote(num_cpus=cores, max_retries=retries)(_run)
     waiting = {task.remote(_limited(config, cores)): config for config in configs}
@@ -54,7 +56,7 @@ def launch(
 
 
 def _limited(config: Config, cores: int) -> dict[str, object]:
-    return {**config, "progress": False, "workers": min(config["workers"] or cores, cores) if config["workers"] != 0 else 0}
+    return {**elsewhere(config), "workers": 0 if config["workers"] == 0 else min(config["workers"] or cores, cores)}
 
 
 def _run(config: Config) -> Ending:

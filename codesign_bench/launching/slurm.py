@@ -12,7 +12,7 @@ from typing import Any
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching.job import TAIL, Config, Ending, run_here
+from codesign_bench.launching.job import TAIL, Config, Ending, elsewhere, run_here
 from codesign_bench.launching.local import stopped_by_signals
 
 PAUSE = 1.0
@@ -36,7 +36,7 @@ def launch(
         import submitit
     except ImportError:
         raise ConfigError("launcher is slurm, but submitit is not installed; pip install 'codesign-bench[launchers]'.") from None
-    logs = Path(configs[0]["results"]) / configs[0]["study"] / ".jobs"
+    logs = Path(configs[0]["results"]).absolute() / configs[0]["study"] / ".jobs"
     try:
         executor = submitit.AutoExecutor(folder=logs, cluster=cluster, **{f"{cluster}_max_num_timeout": timeouts})
     except RuntimeError as error:
@@ -45,7 +45,7 @@ def launch(
     executor.update_parameters(
         name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **(extra or {})
     )
-    jobs = dict(zip(executor.map_array(Job(), [{**config, "progress": False} for config in configs]), configs, strict=True))
+    jobs = dict(zip(executor.map_array(Job(), [elsewhere(config) for config in configs]), configs, strict=True))
     stopping = False
 
     def stop() -> None:

@@ -24,7 +24,7 @@ class Sweep:
         self.finished = finished
 
     def __call__(self, config: Any) -> Ending:
-        ending = run_here(absolute(plain(config)))
+        ending = run_here(plain(config))
         self.finished(ending)
         return ending
 
@@ -32,7 +32,7 @@ class Sweep:
         return self.run(launch, self.prepared(configs))
 
     def prepared(self, configs: Sequence[Any]) -> list[dict[str, Any]]:
-        runs = [absolute(plain(config)) for config in configs]
+        runs = [plain(config) for config in configs]
         check(runs)
         return runs
 
@@ -57,11 +57,6 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
         own = [f"hydra.sweep.dir='{scratch}'", "hydra.mode=MULTIRUN", *search_path]
         batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
     return [job.return_value for batch in batches for job in batch]
-
-
-def absolute(config: dict[str, Any]) -> dict[str, Any]:
-    """For processes that may start in other folders."""
-    return {**config, "results": str(Path(config["results"]).absolute())} if isinstance(config["results"], str) else config
 
 
 def check(configs: Sequence[Config]) -> None:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults.injection import FAULTS, attempt, may_mount, undisturbed
+from tests.faults.injection import FAULTS, attempt, obstacle, undisturbed
 
 
 def main(tries: int) -> int:
@@ -15,8 +15,8 @@ def main(tries: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         expected = undisturbed(Path(folder) / "undisturbed")
         for fault in FAULTS:
-            if fault.__name__ == "disk_full_tmpfs" and not may_mount():
-                print(f"{fault.__name__:22s} not tried: no right to mount a file system")
+            if reason := obstacle(fault):
+                print(f"{fault.__name__:22s} not tried: {reason}")
                 continue
             verdicts = [attempt(fault, Path(folder) / fault.__name__ / str(i), expected, i) for i in range(tries)]
             lost, differences = sum(v.lost_rows for v in verdicts), [v.difference for v in verdicts if v.difference]

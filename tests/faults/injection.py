@@ -221,8 +221,11 @@ def attempt(fault: Callable[[Case], None], folder: Path, expected: Outcome, numb
     return Verdict(sum(row not in after for row in before), difference(vars(expected), vars(found)))
 
 
-def may_mount() -> bool:
-    return sys.platform == "linux" and os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0
+def obstacle(fault: Callable[[Case], None]) -> str | None:
+    """Why a fault cannot be done here, if so."""
+    mounts = fault is disk_full_tmpfs or (fault is read_only and os.geteuid() == 0)
+    may = sys.platform == "linux" and os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], check=False).returncode == 0
+    return "it needs the right to mount a file system" if mounts and not may else None
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.injection import FAULTS, Case, Verdict, attempt, may_mount, undisturbed
+from tests.faults.injection import FAULTS, Case, Verdict, attempt, obstacle, undisturbed
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_run_survives(fault: Callable[[Case], None], tmp_path: Path, expected: Any) -> None:
-    if fault.__name__ == "disk_full_tmpfs" and not may_mount():
-        pytest.skip("mounting a file system needs root")
+    if reason := obstacle(fault):
+        pytest.skip(reason)
     for number in range(2):
         assert attempt(fault, tmp_path / str(number), expected, number) == Verdict(0, None)
