@@ -13,12 +13,11 @@ from typing import Any
 from codesign_bench.command_line import run, swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.launching.job import Config, Ending
-from codesign_bench.launching.sweep import Launch, Sweep, report, run_sweep, say
+from codesign_bench.launching.sweep import Launch, Sweep, check, report, run_sweep, say
 from codesign_bench.launching.watch import Watch
 
 ROUNDS = (400_000, 2_000_000, 10_000_000, 50_000_000)
 """Steps, for all methods whole numbers of iterations with the paper's settings."""
-
 
 PARTS: dict[str, Callable[[Config], Any]] = {
     "method": lambda run: run["method"]["name"],
@@ -34,6 +33,8 @@ class Bench(Sweep):
     def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
         runs = self.prepared(configs)
         rounds = rounds_of(runs)
+        for until in rounds:
+            check([shortened(run, until) for run in runs])
         endings: list[Ending] = []
         print(plan_in_words(runs, rounds), file=sys.stderr)
         for number, until in enumerate(rounds, 1):

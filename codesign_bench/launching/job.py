@@ -1,6 +1,6 @@
 """One run as a job: in this process, or in a process of its own that no other run can take down.
 
-python -m codesign_bench.launching.job reads a configuration (JSON) from its standard input; launchers start it.
+python -m codesign_bench.launching.job reads a configuration and the user's command (JSON) from its standard input; launchers start it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ COMMAND = (sys.executable, "-m", "codesign_bench.launching.job")
 TAIL = 15
 """Lines of a failed run's output that are kept for the report."""
 
-
 PATIENCE = 60.0
 """Seconds that a run has to stop when its launcher is interrupted."""
 
@@ -49,13 +48,18 @@ class Ending:
     tail: str = ""
 
 
-def run_here(config: Config) -> Ending:
+def this_command() -> list[str]:
+    """What the user typed, for the manifests of the runs it makes."""
+    return ["python", *sys.orig_argv[1:]]
+
+
+def run_here(config: Config, command: list[str]) -> Ending:
     """Runs a configuration in this process. Errors that are addressed to the user become endings, others pass."""
     from codesign_bench.experiment.runner import run
 
     path = str(RunFolder.of(config).path)
     try:
-        return Ending(path, "done" if run(config) == "done" else "stopped")
+        return Ending(path, "done" if run(config, command) == "done" else "stopped")
     except RunInUse as error:
         return Ending(path, "in use", str(error))
     except CodesignError as error:
@@ -81,20 +85,20 @@ class Children:
         for process in list(self._processes):
             process.send_signal(number)
 
-    def run(self, config: Config, cores: Iterable[int] | None = None) -> Ending:
+    def run(self, config: Config, command: list[str], cores: Iterable[int] = ()) -> Ending:
         """Runs a configuration in a process of its own, on the given cores, and returns how that ended."""
         folder = RunFolder.of(config)
         if self.stopping:
             return Ending(str(folder.path), "stopped", "the sweep was stopped before this run began")
         with tempfile.TemporaryFile() as log:
-            with self._started(config, cores, log) as process:
+            with self._started({"config": dict(config), "command": command}, cores, log) as process:
                 process.wait()
             return _ending(config, process.returncode, _read(log), self.stopping)
 
     @contextlib.contextmanager
-    def _started(self, config: Config, cores: Iterable[int] | None, log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, job: Mapping[str, Any], cores: Iterable[int], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
         """In a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
-        line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores or ()))]
+        line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores))]
         variables = {**os.environ, **ONE_THREAD}
         process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=variables)
         self._processes.add(process)
@@ -103,7 +107,7 @@ class Children:
                 process.send_signal(signal.SIGTERM)
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-                pipe.write(json.dumps(dict(config)).encode())
+                pipe.write(json.dumps(job).encode())
             yield process
         finally:
             if process.poll() is None:  # an exception is on its way
@@ -145,7 +149,7 @@ def main(arguments: list[str]) -> int:
     _die_with_parent(int(parent))  # a lock without an owner's owner would keep the run from whoever goes on with it
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, map(int, cores.split(",")))
-    ending = run_here(json.loads(sys.stdin.read()))
+    ending = run_here(**json.loads(sys.stdin.read()))
     if ending.reason:
         print(f"error: {ending.reason}", file=sys.stderr)
     return CODES[ending.state]

@@ -13,7 +13,7 @@ from types import FrameType
 from joblib import Parallel, delayed
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.launching.job import Children, Config, Ending
+from codesign_bench.launching.job import Children, Config, Ending, this_command
 from codesign_bench.simulation.workers import available_cores
 
 
@@ -22,7 +22,7 @@ def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, job
 
     The cores are dealt out to the jobs, so that they never compete for one, however many workers a run has.
     """
-    children = Children()
+    children, command = Children(), this_command()
     parts = shares(jobs, len(configs), max((config["workers"] or 1 for config in configs), default=1))
     free: Queue[tuple[int, ...]] = Queue()
     for part in parts:
@@ -31,7 +31,7 @@ def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, job
     def run(config: Config) -> Ending:
         part = free.get()
         try:
-            return children.run({**config, "progress": False}, part)
+            return children.run({**config, "progress": False}, command, part)
         finally:
             free.put(part)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching.job import TAIL, Children, Config, Ending, elsewhere
+from codesign_bench.launching.job import TAIL, Children, Config, Ending, elsewhere, this_command
 from codesign_bench.launching.local import stopped_by_signals
 
 PATIENCE = 120.0
@@ -27,7 +27,7 @@ def launch(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     task = ray.remote(num_cpus=cores, max_retries=retries)(_run)
-    waiting = {task.remote(_limited(config, cores)): config for config in configs}
+    waiting = {task.remote(_limited(config, cores), this_command()): config for config in configs}
     stopping = False
 
     def stop() -> None:
@@ -59,11 +59,11 @@ def _limited(config: Config, cores: int) -> dict[str, object]:
     return {**elsewhere(config), "workers": 0 if config["workers"] == 0 else min(config["workers"] or cores, cores)}
 
 
-def _run(config: Config) -> Ending:
+def _run(config: Config, command: list[str]) -> Ending:
     """In a process of its own, below Ray's: it has its own signals, and dies with Ray's."""
     children, began = Children(), time.monotonic()
     try:
-        while (ending := children.run(config)).state == "in use" and time.monotonic() < began + PATIENCE:
+        while (ending := children.run(config, command)).state == "in use" and time.monotonic() < began + PATIENCE:
             time.sleep(1)
     except KeyboardInterrupt:  # how Ray cancels a task
         return Ending(str(RunFolder.of(config).path), "stopped", "the sweep was stopped")

@@ -12,7 +12,7 @@ from typing import Any
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching.job import TAIL, Config, Ending, elsewhere, run_here
+from codesign_bench.launching.job import TAIL, Config, Ending, elsewhere, run_here, this_command
 from codesign_bench.launching.local import stopped_by_signals
 
 PAUSE = 1.0
@@ -45,7 +45,7 @@ def launch(
     executor.update_parameters(
         name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **(extra or {})
     )
-    jobs = dict(zip(executor.map_array(Job(), [elsewhere(config) for config in configs]), configs, strict=True))
+    jobs = dict(zip(executor.map_array(Job(this_command()), [elsewhere(config) for config in configs]), configs, strict=True))
     stopping = False
 
     def stop() -> None:
@@ -67,8 +67,11 @@ def launch(
 class Job:
     """What runs on the cluster. Having `checkpoint`, submitit queues it again when it is preempted or out of time."""
 
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
+
     def __call__(self, config: Config) -> Ending:
-        ending = run_here(config)
+        ending = run_here(config, self.command)
         if ending.state == "stopped" and not _cancelled():
             from submitit import JobEnvironment
 

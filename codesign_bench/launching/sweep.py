@@ -12,7 +12,7 @@ from codesign_bench.command_line import hydra_initialised, plain
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
-from codesign_bench.launching.job import Config, Ending, run_here
+from codesign_bench.launching.job import Config, Ending, run_here, this_command
 
 Launch = Callable[[Sequence[Config], Callable[[Ending], None]], list[Ending]]
 
@@ -24,7 +24,7 @@ class Sweep:
         self.finished = finished
 
     def __call__(self, config: Any) -> Ending:
-        ending = run_here(plain(config))
+        ending = run_here(plain(config), this_command())
         self.finished(ending)
         return ending
 

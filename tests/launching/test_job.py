@@ -41,7 +41,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 def test_endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, state: str, reason: str) -> None:
     pretend(monkeypatch, code)
     config = tiny(tmp_path)
-    ending = Children().run(config)
+    ending = Children().run(config, [])
     assert (ending.path, ending.state, ending.reason) == (str(folder_of(config)), state, reason)
     assert ("boom" in ending.tail) == ("boom" in code)
 
@@ -51,7 +51,7 @@ def test_a_process_that_died_without_a_word_is_recorded_as_failed(tmp_path: Path
     with RunFolder.of(config).locked():
         RunFolder.of(config).set_status("running", steps=400, until=800)
     pretend(monkeypatch, "os.kill(os.getpid(), 11)")
-    Children().run(config)
+    Children().run(config, [])
     status = status_of(config)
     assert (status["status"], status["steps"], status["until"]) == ("failed", 400, 800)
     assert status["reason"] == "The process of the run died with SIGSEGV."
@@ -60,30 +60,30 @@ def test_a_process_that_died_without_a_word_is_recorded_as_failed(tmp_path: Path
 def test_it_gets_the_configuration_and_its_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny(tmp_path)
     pretend(monkeypatch, f"json.dump([sys.argv[1:], json.load(sys.stdin)], open({str(tmp_path / 'got')!r}, 'w'))")
-    assert Children().run(config, (3, 5)).state == "done"
+    assert Children().run(config, ["python", "x"], (3, 5)).state == "done"
     arguments, got = json.loads((tmp_path / "got").read_text())
     assert arguments == [str(os.getpid()), "3,5"]
-    assert got == json.loads(json.dumps(config))
+    assert got == {"config": json.loads(json.dumps(config)), "command": ["python", "x"]}
 
 
 def test_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs is asked to stop, what has not begun does not begin; asked twice, it is killed."""
     pretend(monkeypatch, f"open({str(tmp_path / 'up')!r}, 'w'); import signal; signal.signal(15, lambda *_: None); time.sleep(60)")
     children, endings = Children(), []
-    thread = threading.Thread(target=lambda: endings.append(children.run(tiny(tmp_path))))
+    thread = threading.Thread(target=lambda: endings.append(children.run(tiny(tmp_path), [])))
     thread.start()
     while not (tmp_path / "up").exists():
         time.sleep(0.005)
     time.sleep(0.2)
     children.stop()
-    assert children.run(tiny(tmp_path)).state == "stopped"
+    assert children.run(tiny(tmp_path), []).state == "stopped"
     children.stop()
     thread.join(timeout=30)
     assert [ending.state for ending in endings] == ["stopped"]
 
 
 def test_all_are_run_and_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend(monkeypatch, "config = json.load(sys.stdin); sys.exit([0, 2, 0][config['seed']])")
+    pretend(monkeypatch, "job = json.load(sys.stdin); sys.exit([0, 2, 0][job['config']['seed']])")
     told: list[Ending] = []
     endings = launch([tiny(tmp_path, f"seed={seed}") for seed in range(3)], told.append)
     assert told == endings

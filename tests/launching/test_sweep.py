@@ -206,6 +206,13 @@ def test_runs_go_from_round_to_round_together(tmp_path: Path, capsys: pytest.Cap
     assert plan.read(tmp_path / "bench")["gap/transform2act/seed_1"] == {"until": 2_000_000, "steps": 50_000_000}
 
 
+def test_rounds_that_cut_an_iteration_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    overrides = ["experiment=bench", "method=transform2act", "seed=0", "budget.batch=500000", f"results={tmp_path}"]
+    with pytest.raises(ValueError, match=r"budget\.until is 400000; allowed are whole numbers of iterations"):
+        run_sweep(overrides, Bench())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_methods_that_are_not_installed_are_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert installed(["transform2act", "nothing", "less"]) == ["transform2act"]
     assert capsys.readouterr().err == "Not installed, and so not part of this comparison: nothing, less.\n"
