@@ -18,6 +18,9 @@ from codesign_bench.launching.local import stopped_by_signals
 PAUSE = 1.0
 """Seconds between looks at the jobs."""
 
+PATIENCE = 60.0
+"""Seconds that cancelled jobs have to say how they ended; those that never began say nothing."""
+
 
 def launch(
     configs: Sequence[Config],
@@ -46,19 +49,20 @@ def launch(
         name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **(extra or {})
     )
     jobs = dict(zip(executor.map_array(Job(this_command()), [elsewhere(config) for config in configs]), configs, strict=True))
-    stopping = False
+    stopped_at = float("inf")
 
     def stop() -> None:
-        nonlocal stopping
-        stopping = True
+        nonlocal stopped_at
+        stopped_at = min(stopped_at, time.monotonic())
         for job in jobs:
             job.cancel()
 
     endings = []
     with stopped_by_signals(stop):
         while jobs:
-            for job in [job for job in jobs if job.done()]:
-                endings.append(_ending(job, jobs.pop(job), stopping))
+            late = time.monotonic() > stopped_at + PATIENCE
+            for job in [job for job in jobs if late or job.done()]:
+                endings.append(_ending(job, jobs.pop(job), stopped_at < float("inf")))
                 finished(endings[-1])
             time.sleep(PAUSE)
     return endings
@@ -96,11 +100,10 @@ def _cancelled() -> bool:
 
 def _ending(job: Any, config: Config, stopping: bool) -> Ending:
     path = str(RunFolder.of(config).path)
-    error = job.exception()
-    if error is None:
+    if stopping and not job.paths.result_pickle.exists():
+        return Ending(path, "stopped", "the sweep was stopped")
+    if job.exception() is None:
         ending: Ending = job.result()
         return ending
-    if stopping:
-        return Ending(path, "stopped", "the sweep was stopped")
     said = (job.stderr() or "").splitlines()
     return Ending(path, "failed", f"The job {job.job_id} ended without a result; its logs are {job.paths.stderr}.", "\n".join(said[-TAIL:]))
