@@ -1,4 +1,4 @@
-"""python -m tests.faults [TRIES]: the table of faults: how often each was tried, rows lost, bit-equal afterwards or not."""
+"""python -m tests.faults [TRIES] [FAULT ...]: the table of faults: how often each was tried, rows lost, bit-equal afterwards or not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from tests.faults.injection import FAULTS, attempt, obstacle, undisturbed
 
 
-def main(tries: int) -> int:
+def main(tries: int, names: list[str]) -> int:
     print(f"{'fault':22s} {'tried':>5s} {'lost rows':>9s} {'bit-equal':>9s}")
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         expected = undisturbed(Path(folder) / "undisturbed")
-        for fault in FAULTS:
+        for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
             if reason := obstacle(fault):
                 print(f"{fault.__name__:22s} not tried: {reason}")
                 continue
@@ -26,4 +26,4 @@ def main(tries: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, sys.argv[2:]))

@@ -1,31 +1,82 @@
 """What can go wrong with a run, done to real processes. Each fault is tried on a run that is then resumed and compared.
 
-A fault takes a Case: a run folder, and how to start the command on it. It leaves the run stopped, with or without an error.
+The runs are of the toy method, in processes forked from this one: a trial takes a second, so there can be many. A fault takes
+a Case and leaves its run stopped, with or without an error.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
+import itertools
 import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 
+from codesign_bench.command_line import run as run_command
+from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import WALL_CLOCK, Outcome, difference, outcome
 from codesign_bench.experiment.run_folder import COLUMNS
-from tests.experiment.tiny import OVERRIDES, command, environment, folder_of, run, status_of, tiny
+from tests.experiment.tiny import changed, folder_of, status_of, tiny
+from tests.experiment.toy import Toy
 
-LONG = ("env=gap", "budget.steps=6000", "budget.evaluate_every=200")
+STEPS = 2400
+"""Of a run: sixty iterations, each with an evaluation and a checkpoint."""
+
+
+def toy(folder: Path) -> dict[str, Any]:
+    sizes = ("env.max_steps=12", "budget.batch=40", f"budget.steps={STEPS}", "budget.evaluate_every=40")
+    return {**tiny(folder, *sizes), "method": {"name": "toy", "plugin": "toy", "flaw": "none"}}
+
+
+class Forked:
+    """The command on a configuration, in a process forked from this one; what it says goes to a file."""
+
+    def __init__(self, config: dict[str, Any], first: Callable[[], object]) -> None:
+        self._said, self.code = tempfile.TemporaryFile(), None  # noqa: SIM115 (open as long as this is)
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            os.dup2(self._said.fileno(), 2)
+            code = 1
+            try:
+                runner.method_class = lambda plugin: Toy
+                first()
+                run_command(lambda _: 0 if runner.run(config, ["test"]) else 1)
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+            except BaseException as error:
+                os.write(2, f"Traceback: {error!r}\n".encode())
+            os._exit(code)
+
+    code: int | None
+
+    def running(self) -> bool:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code is None
+
+    def end(self, number: signal.Signals | None = None) -> str:
+        """Waits until it has ended, by itself or after a signal; what it said."""
+        if number is not None and self.running():
+            os.kill(self.pid, number)
+        deadline = time.monotonic() + 120
+        while self.running():
+            assert time.monotonic() < deadline, "the run hangs"
+            time.sleep(0.002)
+        self._said.seek(0)
+        return self._said.read().decode()
 
 
 @dataclass
@@ -35,48 +86,39 @@ class Case:
     config: dict[str, Any]
     rng: np.random.Generator
     root: Path
+    began: list[Forked] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
         return folder_of(self.config)
 
-    @contextlib.contextmanager
-    def started(self, *arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
-        """The command on this run, in a session of its own; whatever is left of it is killed."""
-        line = command(*OVERRIDES, *LONG, f"results={self.config['results']}", *arguments)
-        variables = {**environment(), **options.pop("variables", {})}
-        pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-        process = subprocess.Popen(line, cwd=self.root, env=variables, **pipe, **options)
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    def start(self, workers: int = 0, first: Callable[[], object] = lambda: None) -> Forked:
+        self.began.append(Forked(changed(self.config, workers=workers), first))
+        return self.began[-1]
 
-    def until_working(self, process: subprocess.Popen[str]) -> None:
+    def until_working(self, process: Forked) -> None:
         """Waits for a random moment of the run's work, after its first checkpoint in this process."""
         began = time.time()
-        while process.poll() is None and not (status_of(self.config).get("time", 0) > began and list(self.folder.rglob("*.ckpt"))):
-            time.sleep(0.005)
-        time.sleep(float(self.rng.uniform(0, 0.6)))
+        while process.running() and not (status_of(self.config).get("time", 0) > began and list(self.folder.rglob("*.ckpt"))):
+            time.sleep(0.002)
+        time.sleep(float(self.rng.uniform(0, 0.3)))
 
     def some_steps(self) -> None:
         """Runs until a random moment, then stops as Ctrl-C does."""
-        with self.started() as process:
-            self.until_working(process)
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=120)
+        process = self.start()
+        self.until_working(process)
+        said = process.end(signal.SIGTERM)
+        assert process.code == 0, said
 
-    def refused(self, fragment: str, *arguments: str, **options: Any) -> None:
+    def refused(self, fragment: str, workers: int = 0, first: Callable[[], object] = lambda: None) -> None:
         """The command must end with exit code 2 and one sentence."""
-        with self.started(*arguments, **options) as process:
-            _, errors = process.communicate(timeout=300)
-        assert process.returncode == 2, errors
-        assert "Traceback" not in errors
-        last = errors.splitlines()[-1]
-        assert last.startswith("error: "), errors
-        assert fragment in last, errors
+        process = self.start(workers, first)
+        said = process.end()
+        assert process.code == 2, said
+        assert "Traceback" not in said
+        last = said.splitlines()[-1]
+        assert last.startswith("error: "), said
+        assert fragment in last, said
 
     def rows(self) -> list[list[str]]:
         """The whole rows of progress.csv, wall-clock columns aside."""
@@ -94,39 +136,40 @@ class Case:
 
 
 def kill_main(case: Case) -> None:
-    with case.started(f"workers={case.rng.integers(3)}") as process:
-        case.until_working(process)
-        process.kill()
+    process = case.start()
+    case.until_working(process)
+    process.end(signal.SIGKILL)
 
 
 def kill_worker(case: Case) -> None:
-    with case.started("workers=2") as process:
-        case.until_working(process)
-        workers = [p for p in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
-        os.kill(workers[int(case.rng.integers(len(workers)))].pid, signal.SIGKILL)
-        _, errors = process.communicate(timeout=120)
-    assert (process.returncode, "died with SIGKILL" in errors) == (2, True), errors
+    process = case.start(workers=2)
+    case.until_working(process)
+    workers = [p for p in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(p.cmdline())]
+    os.kill(workers[int(case.rng.integers(len(workers)))].pid, signal.SIGKILL)
+    said = process.end()
+    assert (process.code, "died with SIGKILL" in said) == (2, True), said
 
 
 def kill_all(case: Case) -> None:
-    with case.started("workers=2") as process:
-        case.until_working(process)
-        for each in [*psutil.Process(process.pid).children(recursive=True), process]:
-            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
-                os.kill(each.pid, signal.SIGKILL)
+    process = case.start(workers=2)
+    case.until_working(process)
+    for each in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    process.end(signal.SIGKILL)
 
 
 def disk_full(case: Case) -> None:
     """No file may grow past half a checkpoint: as on a full disk, writing fails in the middle."""
     case.some_steps()
     limit = case.checkpoint().stat().st_size // 2
-    case.refused("cannot be written", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    case.refused("cannot be written", first=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
 
 
 def disk_full_tmpfs(case: Case) -> None:
     """A file system with room for less than another checkpoint. Needs the right to mount one."""
     case.some_steps()
-    with mounted(case, f"size={_used(case.folder) + case.checkpoint().stat().st_size // 2 + 65536}"):
+    with mounted(case, f"size={_used(case.folder) + 4096}"):
         case.refused("cannot be written")
 
 
@@ -151,26 +194,25 @@ def half_a_line(case: Case) -> None:
 
 
 def clock_jump(case: Case) -> None:
-    """Each call of the clock is years before or after the last one."""
-    (case.root / "sitecustomize.py").write_text(
-        "import itertools, time\ntrue, jumps = time.time, itertools.cycle([0, 1e8, -1e8, 3e8])\ntime.time = lambda: true() + next(jumps)\n"
-    )
-    paths = os.pathsep.join([str(case.root), environment()["PYTHONPATH"]])
-    with case.started(variables={"PYTHONPATH": paths}) as process:
-        while process.poll() is None and len(case.rows()) < 3:
-            time.sleep(0.005)
-        process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=120)
-    assert "Traceback" not in errors, errors
+    """Each look at the clock is years before or after the last one."""
+    true, jumps = time.time, itertools.cycle([0.0, 1e8, -1e8, 3e8])
+
+    def jump() -> None:
+        time.time = lambda: true() + next(jumps)
+
+    process = case.start(first=jump)
+    while process.running() and len(case.rows()) < 5:
+        time.sleep(0.002)
+    said = process.end(signal.SIGTERM)
+    assert "Traceback" not in said, said
 
 
 def two_processes(case: Case) -> None:
-    with case.started() as first:
-        case.until_working(first)
-        case.refused("is in use by process", "workers=1")
-        first.send_signal(signal.SIGINT)
-        _, errors = first.communicate(timeout=120)
-    assert first.returncode == 0, errors
+    first = case.start()
+    case.until_working(first)
+    case.refused("is in use by process")
+    said = first.end(signal.SIGINT)
+    assert first.code == 0, said
 
 
 def read_only(case: Case) -> None:
@@ -201,24 +243,29 @@ class Verdict:
 
 
 def undisturbed(folder: Path) -> Outcome:
-    return run(tiny(folder, *LONG))
+    case = Case(toy(folder), np.random.default_rng(0), folder)
+    case.start().end()
+    return outcome(case.config)
 
 
 def attempt(fault: Callable[[Case], None], folder: Path, expected: Outcome, number: int) -> Verdict:
     """Does the fault, resumes the run, and looks for what is missing or different."""
-    config = tiny(folder, *LONG)
     folder.mkdir(parents=True)
-    case = Case(config, np.random.default_rng([number, *fault.__name__.encode()]), folder)
-    fault(case)
+    case = Case(toy(folder), np.random.default_rng([number, *fault.__name__.encode()]), folder)
+    try:
+        fault(case)
+    finally:
+        for process in case.began:
+            process.end(signal.SIGKILL)
     before = case.rows()
-    with case.started("workers=1") as process:
-        _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
+    assert before, "the fault came before the run had recorded anything"
+    process = case.start()
+    said = process.end()
+    assert process.code == 0, said
     after = case.rows()
-    assert json.loads((case.folder / "status.json").read_text())["status"] == "done"
+    assert status_of(case.config)["status"] == "done"
     assert not list(case.folder.rglob("*.tmp"))
-    found = outcome(config)
-    return Verdict(sum(row not in after for row in before), difference(vars(expected), vars(found)))
+    return Verdict(sum(row not in after for row in before), difference(vars(expected), vars(outcome(case.config))))
 
 
 def obstacle(fault: Callable[[Case], None]) -> str | None:

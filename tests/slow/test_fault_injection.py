@@ -21,5 +21,5 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_a_run_survives(fault: Callable[[Case], None], tmp_path: Path, expected: Any) -> None:
     if reason := obstacle(fault):
         pytest.skip(reason)
-    for number in range(2):
+    for number in range(3):
         assert attempt(fault, tmp_path / str(number), expected, number) == Verdict(0, None)
