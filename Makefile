@@ -10,7 +10,10 @@ TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 ENV = locomotion2d
 BUDGET = paper
-SEED = 0
+SEEDS = 6
+METHODS =
+JOBS =
+LAUNCHER = local
 STUDY = demo
 
 BIN := $(VENV)/bin
@@ -19,7 +22,7 @@ STAMP := $(VENV)/.installed
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench figures report test test-full lint perf pictures clean
+.PHONY: help setup bench demo figures report test test-full lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,8 +36,14 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-bench: $(STAMP)  ## run Transform2Act on ENV=gap [BUDGET=paper|pilot|smoke SEED=0]; Ctrl-C stops, the same command goes on
-	$(RUN) -m codesign_bench env=$(ENV) budget=$(BUDGET) seed=$(SEED) study=bench
+bench: $(STAMP)  ## compare methods on ENV=gap [METHODS=a,b SEEDS=6 BUDGET=paper|pilot|smoke JOBS= LAUNCHER=local|slurm|ray]
+	$(RUN) -m codesign_bench.bench env=$(ENV) budget=$(BUDGET) 'seed=range(0,$(SEEDS))' launcher=$(LAUNCHER) \
+	  $(if $(METHODS),method=$(METHODS)) $(if $(JOBS),hydra.launcher.jobs=$(JOBS)) $(ARGS)
+
+demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as they will look
+	$(RUN) -m codesign_bench.bench env=$(ENV) budget=smoke 'seed=range(0,2)' study=my_demo
+	$(RUN) -m codesign_bench.figures study=my_demo
+	$(RUN) -m codesign_bench.report study=my_demo
 
 figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=results/other]
 	$(RUN) -m codesign_bench.figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST))
@@ -46,6 +55,7 @@ test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
 
 test-full: $(STAMP)  ## all tests, with learning and fault injection
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
 lint: $(STAMP)  ## ruff and mypy

@@ -1,14 +1,20 @@
-"""Where the configuration lies: beside the package in a checkout, inside it in an installed wheel."""
+"""Where the configuration lies: beside the package in a checkout, inside it in an installed wheel, and in the packages that
+name theirs through the entry-point group `codesign_bench.conf`."""
 
 from __future__ import annotations
 
+import importlib.util
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.structured import merged
+
+ENTRY_POINTS = "codesign_bench.conf"
 
 
 @cache
@@ -21,10 +27,33 @@ def conf_dir() -> Path:
 
 
 @cache
+def conf_dirs() -> tuple[Path, ...]:
+    """The configuration of this package, then of others; the first to have a name has it."""
+    found = [conf_dir()]
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        try:
+            spec = importlib.util.find_spec(point.value)
+        except ImportError:
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            raise ConfigError(f"The entry point '{point.name}' of {ENTRY_POINTS} names {point.value}; allowed is a package of YAML files.")
+        found += [Path(location) for location in spec.submodule_search_locations]
+    return tuple(found)
+
+
+def options_of(group: str) -> list[str]:
+    """The names of the configurations in a group."""
+    return sorted({path.stem for folder in conf_dirs() for path in (folder / group).glob("*.yaml")})
+
+
+@cache
 def env_config(name: str, known: tuple[str, ...]) -> dict[str, Any]:
     """The content of conf/env/NAME.yaml."""
-    path = conf_dir() / "env" / f"{name}.yaml"
-    if name not in known or not path.is_file():
+    paths = [path for folder in conf_dirs() if (path := folder / "env" / f"{name}.yaml").is_file()]
+    if name not in known or not paths:
         raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(known)}.")
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content: dict[str, Any] = yaml.safe_load(paths[0].read_text(encoding="utf-8"))
+    for base in content.pop("defaults", []):
+        if base != "_self_":
+            content = merged(env_config(base, known), content)
     return content

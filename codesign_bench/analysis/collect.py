@@ -45,6 +45,8 @@ class Collection:
     left_out: tuple[LeftOut, ...]
     remarks: tuple[str, ...]
     forced: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """Sentences for the face of every figure."""
 
     @property
     def envs(self) -> tuple[str, ...]:

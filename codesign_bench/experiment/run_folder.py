@@ -95,15 +95,22 @@ class RunFolder:
                 f"The run folder {self.path} cannot be written ({error.strerror}); choose another with results=DIR."
             ) from None
         with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                owner = self._owner(handle)
-                raise RunInUse(f"The run {self.path} is in use by {owner}; nothing was done.") from None
+            if not _locks(handle, fcntl.LOCK_EX):
+                time.sleep(0.1)  # somebody may have asked just now whether it is `alive`
+            if not _locks(handle, fcntl.LOCK_EX):
+                raise RunInUse(f"The run {self.path} is in use by {self._owner(handle)}; nothing was done.")
             handle.truncate(0)
             handle.write(f"process {os.getpid()} on {socket.gethostname()}")
             handle.flush()
             yield
+
+    def alive(self) -> bool:
+        """Whether a process holds the run's lock."""
+        try:
+            with open(self.path / ".lock") as handle:
+                return not _locks(handle, fcntl.LOCK_SH)
+        except OSError:
+            return False
 
     @staticmethod
     def _owner(handle: TextIO) -> str:
@@ -114,16 +121,27 @@ class RunFolder:
 
     def status(self) -> dict[str, Any]:
         try:
-            value: dict[str, Any] = json.loads((self.path / "status.json").read_text())
+            value = json.loads((self.path / "status.json").read_text())
         except (OSError, ValueError):
-            return {"status": "missing"}
-        return value
+            value = None
+        return value if isinstance(value, dict) and "status" in value else {"status": "missing"}
 
     def set_status(self, status: str, **details: Any) -> None:
         """running, stopped, done or failed, with the steps done and, where there is one, the reason."""
         write_atomically(self.path / "status.json", json.dumps({"status": status, "time": time.time(), **details}, indent=1))
 
     # ---- configuration -----------------------------------------------------------------------------------------------
+
+    def is_done(self, config: Mapping[str, Any]) -> bool:
+        """Whether this configuration has been run to its budget.until, as far as small files tell."""
+        status = self.status()
+        if status["status"] != "done" or status.get("steps", 0) < config["budget"]["until"]:
+            return False
+        try:
+            saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            return configuration_hash(saved) == configuration_hash(config)
+        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+            return False
 
     def open_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
         """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently. A run
@@ -143,6 +161,14 @@ class RunFolder:
         manifest = self.path / "manifest.json"
         if not manifest.exists():
             write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+
+
+def _locks(handle: TextIO, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _differences(saved: Any, wanted: Any, where: str = "") -> Iterator[str]:

@@ -15,9 +15,9 @@ class StopRequested(BaseException):
 
 
 class StopSignals:
-    """While entered, SIGINT and SIGTERM (and SIGUSR1, Slurm's warning) raise StopRequested."""
+    """While entered, SIGINT and SIGTERM (and SIGUSR1 and SIGUSR2, warnings of Slurm and submitit) raise StopRequested."""
 
-    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
     def __init__(self) -> None:
         self._protected = 0

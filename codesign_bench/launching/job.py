@@ -1,0 +1,159 @@
+"""One run as a job: in this process, or in a process of its own that no other run can take down.
+
+python -m codesign_bench.launching.job reads a configuration and the user's command (JSON) from its standard input; launchers start it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from codesign_bench.errors import CodesignError
+from codesign_bench.experiment.run_folder import RunFolder, RunInUse
+
+Config = Mapping[str, Any]
+State = Literal["done", "stopped", "in use", "failed"]
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""Of the libraries below numpy: what is spread over cores are workers and shards."""
+
+CODES: dict[State, int] = {"done": 0, "failed": 2, "stopped": 3, "in use": 4}
+"""Exit codes of a job's process; all others are crashes."""
+
+COMMAND = (sys.executable, "-m", "codesign_bench.launching.job")
+
+TAIL = 15
+"""Lines of a failed run's output that are kept for the report."""
+
+PATIENCE = 60.0
+"""Seconds that a run has to stop when its launcher is interrupted."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a job ended. `reason` is a sentence; `tail` the last lines of what the run said."""
+
+    path: str
+    state: State
+    reason: str = ""
+    tail: str = ""
+
+
+def this_command() -> list[str]:
+    """What the user typed, for the manifests of the runs it makes."""
+    return ["python", *sys.orig_argv[1:]]
+
+
+def run_here(config: Config, command: list[str]) -> Ending:
+    """Runs a configuration in this process. Errors that are addressed to the user become endings, others pass."""
+    from codesign_bench.experiment.runner import run
+
+    path = str(RunFolder.of(config).path)
+    try:
+        return Ending(path, "done" if run(config, command) == "done" else "stopped")
+    except RunInUse as error:
+        return Ending(path, "in use", str(error))
+    except CodesignError as error:
+        return Ending(path, "failed", str(error))
+
+
+def elsewhere(config: Config) -> dict[str, Any]:
+    """A configuration for a process that may start in another folder and has no screen."""
+    return {**config, "results": str(Path(config["results"]).absolute()), "progress": False}
+
+
+class Children:
+    """The processes of the jobs that run now. `stop` ends them as Ctrl-C would, and lets no new one begin."""
+
+    def __init__(self) -> None:
+        self.stopping = False
+        self._processes: set[subprocess.Popen[bytes]] = set()
+
+    def stop(self) -> None:
+        """The second call does not wait for checkpoints to be written."""
+        number = signal.SIGKILL if self.stopping else signal.SIGTERM
+        self.stopping = True
+        for process in list(self._processes):
+            process.send_signal(number)
+
+    def run(self, config: Config, command: list[str], cores: Iterable[int] = ()) -> Ending:
+        """Runs a configuration in a process of its own, on the given cores, and returns how that ended."""
+        folder = RunFolder.of(config)
+        if self.stopping:
+            return Ending(str(folder.path), "stopped", "the sweep was stopped before this run began")
+        with tempfile.TemporaryFile() as log:
+            with self._started({"config": dict(config), "command": command}, cores, log) as process:
+                process.wait()
+            return _ending(config, process.returncode, _read(log), self.stopping)
+
+    @contextlib.contextmanager
+    def _started(self, job: Mapping[str, Any], cores: Iterable[int], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+        """In a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
+        line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores))]
+        variables = {**os.environ, **ONE_THREAD}
+        process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=variables)
+        self._processes.add(process)
+        try:
+            if self.stopping:  # the request came between the question and the start
+                process.send_signal(signal.SIGTERM)
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.write(json.dumps(job).encode())
+            yield process
+        finally:
+            if process.poll() is None:  # an exception is on its way
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PATIENCE)
+                process.kill()
+                process.wait()
+            self._processes.discard(process)
+
+
+def _read(log: IO[bytes]) -> list[str]:
+    log.seek(0)
+    return log.read().decode(errors="replace").splitlines()
+
+
+def _ending(config: Config, code: int, said: list[str], stopping: bool) -> Ending:
+    folder = RunFolder.of(config)
+    path, tail = str(folder.path), "\n".join(said[-TAIL:])
+    for state, number in CODES.items():
+        if number == code:
+            reason = said[-1].removeprefix("error: ") if said and state != "done" else ""
+            return Ending(path, state, reason, tail if state == "failed" else "")
+    if stopping and code < 0:
+        return Ending(path, "stopped", "the sweep was stopped")
+    how = f"died with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    reason = f"The process of the run {how}."
+    if code < 0:  # nobody else can have said so
+        with contextlib.suppress(CodesignError, OSError), folder.locked():
+            before = folder.status()
+            folder.set_status("failed", steps=before.get("steps", 0), until=before.get("until", config["budget"]["until"]), reason=reason)
+    return Ending(path, "failed", reason, tail)
+
+
+def main(arguments: list[str]) -> int:
+    from codesign_bench.simulation.workers import _die_with_parent
+
+    parent, cores = arguments
+    _die_with_parent(int(parent))  # a lock without an owner's owner would keep the run from whoever goes on with it
+    if cores and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, map(int, cores.split(",")))
+    ending = run_here(**json.loads(sys.stdin.read()))
+    if ending.reason:
+        print(f"error: {ending.reason}", file=sys.stderr)
+    return CODES[ending.state]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

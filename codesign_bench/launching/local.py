@@ -1,0 +1,74 @@
+"""Many runs on this machine: processes side by side, each on cores of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import Queue
+from types import FrameType
+
+from joblib import Parallel, delayed
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.launching.job import Children, Config, Ending, this_command
+from codesign_bench.simulation.workers import available_cores
+
+
+def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, jobs: int | None = None) -> list[Ending]:
+    """Runs all configurations, `jobs` at a time (null: one per core), and tells `finished` of each as it ends.
+
+    The cores are dealt out to the jobs, so that they never compete for one, however many workers a run has.
+    """
+    children, command = Children(), this_command()
+    parts = shares(jobs, len(configs), max((config["workers"] or 1 for config in configs), default=1))
+    free: Queue[tuple[int, ...]] = Queue()
+    for part in parts:
+        free.put(part)
+
+    def run(config: Config) -> Ending:
+        part = free.get()
+        try:
+            return children.run({**config, "progress": False}, command, part)
+        finally:
+            free.put(part)
+
+    endings = []
+    with stopped_by_signals(children.stop):
+        # threads that wait for processes: a process that dies takes nothing with it, as it would in a process pool
+        for ending in Parallel(len(parts), backend="threading", return_as="generator_unordered")(delayed(run)(c) for c in configs):
+            finished(ending)
+            endings.append(ending)
+    return endings
+
+
+def shares(jobs: int | None, runs: int, workers: int) -> list[tuple[int, ...]]:
+    """The cores of each of the jobs. More jobs than cores is an error; null is as many as keep all cores busy."""
+    cores = available_cores()
+    names = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores))
+    if jobs is not None and not 1 <= jobs <= cores:
+        raise ConfigError(f"jobs is {jobs}; allowed are whole numbers from 1 to {cores}, the cores that there are, or null.")
+    if jobs is not None and jobs > 1 and jobs * workers > cores:
+        raise ConfigError(f"{jobs} jobs with {workers} workers each need {jobs * workers} cores; there are {cores}.")
+    count = max(1, min(jobs or max(1, cores // workers), runs))
+    return [tuple(names[i::count]) for i in range(count)]
+
+
+@contextlib.contextmanager
+def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """While entered, Ctrl-C and SIGTERM stop the runs instead of this process."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        stop()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

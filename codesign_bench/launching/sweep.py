@@ -1,0 +1,92 @@
+"""Many runs from one command: Hydra makes their configurations, a launcher runs them, the report says how they ended."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from codesign_bench.command_line import hydra_initialised, plain
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.launching import plan
+from codesign_bench.launching.job import Config, Ending, run_here, this_command
+
+Launch = Callable[[Sequence[Config], Callable[[Ending], None]], list[Ending]]
+
+
+class Sweep:
+    """What Hydra's launchers run. Ours hand all configurations to `launch`; other people's call it with one at a time."""
+
+    def __init__(self, finished: Callable[[Ending], None] = lambda ending: None) -> None:
+        self.finished = finished
+
+    def __call__(self, config: Any) -> Ending:
+        ending = run_here(plain(config), this_command())
+        self.finished(ending)
+        return ending
+
+    def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
+        return self.run(launch, self.prepared(configs))
+
+    def prepared(self, configs: Sequence[Any]) -> list[dict[str, Any]]:
+        runs = [plain(config) for config in configs]
+        check(runs)
+        return runs
+
+    def run(self, launch: Launch, runs: Sequence[Config]) -> list[Ending]:
+        """Runs what is not done yet."""
+        plan.add(runs)
+        done = [Ending(str(RunFolder.of(run).path), "done") for run in runs if RunFolder.of(run).is_done(run)]
+        if done:
+            print(f"{len(done)} of {len(runs)} runs were done already", file=sys.stderr)
+        there = {ending.path for ending in done}
+        left = [run for run in runs if str(RunFolder.of(run).path) not in there]
+        return done + (launch(left, self.finished) if left else [])
+
+
+def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
+    """Runs every combination of the values that the overrides, or the experiment among them, name."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    with tempfile.TemporaryDirectory() as scratch, hydra_initialised(overrides) as search_path:
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        own = [f"hydra.sweep.dir='{scratch}'", "hydra.mode=MULTIRUN", *search_path]
+        batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
+    return [job.return_value for batch in batches for job in batch]
+
+
+def check(configs: Sequence[Config]) -> None:
+    """Refuses the sweep before anything runs if one of its runs is impossible, or two of them are in one folder."""
+    from codesign_bench.experiment.runner import Plan
+
+    folders: set[Path] = set()
+    for config in configs:
+        Plan.of(config)
+        path = RunFolder.of(config).path
+        if path in folders:
+            raise ConfigError(f"Two runs of this sweep would be in one folder, {path}; give each a study or a method.name of its own.")
+        folders.add(path)
+
+
+def say(ending: Ending) -> None:
+    """One line per run as it ends."""
+    print(f"{'/'.join(Path(ending.path).parts[-3:])}: {ending.state}{f' ({ending.reason})' if ending.reason else ''}", file=sys.stderr)
+
+
+def report(endings: Sequence[Ending]) -> int:
+    """Lists what failed, with the last lines it said; the exit code of the sweep."""
+    failed = [ending for ending in endings if ending.state == "failed"]
+    for ending in failed:
+        print(f"\nfailed: {ending.path}\n  {ending.reason}", file=sys.stderr)
+        for line in ending.tail.splitlines():
+            print(f"  | {line}", file=sys.stderr)
+    counts = {state: sum(ending.state == state for ending in endings) for state in ("done", "failed", "stopped", "in use")}
+    print(f"{len(endings)} runs: {', '.join(f'{n} {state}' for state, n in counts.items() if n)}", file=sys.stderr)
+    if counts["stopped"]:
+        print("stopped; the same command goes on from there", file=sys.stderr)
+        return 130
+    return 1 if failed else 0

@@ -1,0 +1,121 @@
+"""What people see while a benchmark runs: the plan, how fast it goes, when the next figure comes; and the figure itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.launching import plan
+from codesign_bench.launching.job import Config, Ending
+from codesign_bench.launching.sweep import say
+from codesign_bench.status import RunStatus, duration, statuses
+
+FIRST, LAST = 10.0, 600.0
+"""Seconds to the first line, and between lines later; the pause doubles."""
+
+
+class Watch:
+    """While entered, prints how far the runs of a round are, and draws the comparison anew whenever one ends."""
+
+    def __init__(self, configs: Sequence[Config], title: str) -> None:
+        self._title = title
+        self._studies = sorted({(config["results"], config["study"]) for config in configs})
+        self._paths = {str(RunFolder.of(config).path) for config in configs}
+        self._until = configs[0]["budget"]["until"]
+        self._left = threading.Event()
+        self._drawing = Redraw(self._studies)
+        plan.add(configs)
+
+    def __enter__(self) -> Watch:
+        runs = self._runs()
+        self._began, self._steps = time.monotonic(), sum(run.steps for run in runs)
+        if any(run.steps >= self._until for run in runs):
+            self._drawing.request()
+        print(f"{self._title}: {len(self._paths)} runs to {self._until:,} steps each", file=sys.stderr)
+        print(self._line(), file=sys.stderr)
+        self._thread = threading.Thread(target=self._keep_saying, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+        self._thread.join()
+        self._drawing.finish()
+
+    def finished(self, ending: Ending) -> None:
+        say(ending)
+        if ending.state == "done":
+            self._drawing.request()
+
+    def _keep_saying(self) -> None:
+        pause = FIRST
+        while not self._left.wait(pause):
+            print(self._line(), file=sys.stderr)
+            pause = min(2 * pause, LAST)
+
+    def _runs(self) -> list[RunStatus]:
+        found = [run for results, study in self._studies for run in statuses(Path(results), [study])]
+        return [run for run in found if run.path in self._paths]
+
+    def _line(self) -> str:
+        runs, seconds = self._runs(), time.monotonic() - self._began
+        speed = (sum(run.steps for run in runs) - self._steps) / seconds
+        return f"{self._title}: {outlook(runs, self._until, speed)}"
+
+
+def outlook(runs: Sequence[RunStatus], until: int, speed: float) -> str:
+    """How far the runs are, and how long what is left takes at `speed`, steps per second of all together."""
+    done = sum(run.steps >= until for run in runs)
+    steps = sum(min(run.steps, until) for run in runs)
+    text = f"{done} of {len(runs)} runs, {steps:,} of {until * len(runs):,} steps"
+    speeds = [run.steps_per_second for run in runs if run.steps_per_second]
+    if speed <= 0:
+        if not speeds:
+            return f"{text}; the speed is known when the first iterations have ended"
+        alone = sum(speeds) / len(speeds)
+        return f"{text}; earlier {alone:,.0f} steps/s for each run"
+    going = [run for run in runs if run.state == "running"]
+    each = [(until - run.steps) / (run.steps_per_second or speed / len(going)) for run in going]
+    figure = f"next figure in {duration(max(0.0, min(each)))}, " if each else ""
+    left, whole = until * len(runs) - steps, sum(run.budget - run.steps for run in runs)
+    return f"{text}, {speed:,.0f} steps/s; {figure}round ends in {duration(left / speed)}, protocol in {duration(whole / speed)}"
+
+
+class Redraw:
+    """Draws in a process of its own, one at a time: a figure that cannot be drawn takes no run with it."""
+
+    def __init__(self, studies: Sequence[tuple[str, str]]) -> None:
+        self._studies = studies
+        self._lock, self._wanted = threading.Lock(), threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def request(self) -> None:
+        self._wanted.set()
+        thread = threading.Thread(target=self._draw)
+        self._threads.append(thread)
+        thread.start()
+
+    def finish(self) -> None:
+        """Waits for the last drawing and prints its table."""
+        for thread in self._threads:
+            thread.join()
+        for results, study in self._studies:
+            table = Path(results) / study / "figures" / "final_returns.md"
+            if self._threads and table.is_file():
+                print(table.read_text(encoding="utf-8").strip(), file=sys.stderr)
+
+    def _draw(self) -> None:
+        with self._lock:
+            if not self._wanted.is_set():  # the drawing before this one came after all the runs that asked for it
+                return
+            self._wanted.clear()
+            for results, study in self._studies:
+                line = [sys.executable, "-m", "codesign_bench.launching.comparison", results, study]
+                done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, start_new_session=True)
+                said = (done.stdout or done.stderr).strip().splitlines() or ["its process died"]
+                print(said[-1] if done.returncode == 0 else f"The comparison could not be drawn: {said[-1]}", file=sys.stderr)

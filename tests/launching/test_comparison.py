@@ -1,0 +1,55 @@
+"""The comparison of a study that is still running: nobody is ahead for having been run longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codesign_bench.analysis.collect import collect
+from codesign_bench.launching.comparison import in_common, main
+from tests.analysis.study import write_run
+
+
+def study(results: Path) -> None:
+    """In steps of 10,000: one method has 4 and 2, one 3, one a single generation of 20,000 with both seeds."""
+    write_run(results, "transform2act", seed=0, returns=[1, 2, 3, 4], designs=False)
+    write_run(results, "transform2act", seed=1, returns=[1, 5], designs=False)
+    write_run(results, "nge", seed=0, returns=[1, 2, 9], designs=False)
+    for seed in (0, 1):
+        write_run(results, "ess", seed=seed, returns=[7], every=20_000, designs=False)
+    write_run(results, "rgs", env="swimmer", returns=[1, 2, 3], designs=False)
+
+
+def test_as_far_as_all_methods_have_come(tmp_path: Path) -> None:
+    study(tmp_path)
+    found = in_common(collect(tmp_path, "study"))
+    assert (found.horizon("gap"), found.horizon("swimmer")) == (20_000, 30_000)
+    gap = found.table[found.table["env"] == "gap"]
+    rows = {(method, seed): list(values["return_mean"]) for (method, seed), values in gap.groupby(["method", "seed"])}
+    assert rows == {("transform2act", 0): [1, 2], ("transform2act", 1): [1, 5], ("nge", 0): [1, 2], ("ess", 0): [7], ("ess", 1): [7]}
+    assert found.notes == (
+        "Compared at 20,000 steps on gap, 30,000 steps on swimmer: as far as all methods have come.",
+        "One iteration or generation so far, and so no selection yet: ess.",
+    )
+
+
+def test_a_seed_that_is_behind_is_left_out_by_name(tmp_path: Path) -> None:
+    study(tmp_path)
+    write_run(tmp_path, "nge", seed=1, returns=[1], designs=False)
+    write_run(tmp_path, "nge", seed=2, returns=[], designs=False)
+    found = in_common(collect(tmp_path, "study"))
+    assert [run.seed for run in found.of("gap", "nge")] == [0]
+    assert {(item.path.name, item.path.parent.name) for item in found.left_out} >= {("seed_1", "nge")}
+    assert "It has 10,000 steps; the comparison is at 20,000." in [item.reason for item in found.left_out]
+
+
+def test_figure_and_table_say_how_far(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study(tmp_path)
+    assert main([str(tmp_path), "study"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Compared at 20,000 steps on gap")
+    figures = tmp_path / "study" / "figures"
+    assert (figures / "comparison.png").stat().st_size > 1000
+    assert "Compared at 20,000 steps on gap" in (figures / "final_returns.md").read_text()
+    assert "no selection yet: ess" in (figures / "comparison.svg").read_text().replace("\n", " ")

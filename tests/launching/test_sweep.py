@@ -1,0 +1,252 @@
+"""Hydra's multirun: which runs it makes, in which order, and what it refuses before any of them begins."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codesign_bench import __main__ as program
+from codesign_bench import bench
+from codesign_bench.bench import Bench, installed, rounds_of
+from codesign_bench.command_line import load_config, swept_values
+from codesign_bench.command_line import run as run_command
+from codesign_bench.experiment.equality import outcome
+from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.experiment.runner import Plan
+from codesign_bench.launching import plan
+from codesign_bench.launching.job import Config, Ending
+from codesign_bench.launching.sweep import Sweep, report, run_sweep
+from codesign_bench.paths import conf_dir, conf_dirs, options_of
+from tests.experiment.tiny import OVERRIDES, contents, folder_of, run, tiny
+from tests.reference.sentences import assert_one_sentence
+
+
+class Listing(Sweep):
+    """Keeps the configurations instead of running them."""
+
+    runs: list[dict[str, Any]]
+
+    def run(self, launch: Any, runs: Sequence[Config]) -> list[Ending]:
+        self.runs = [dict(run) for run in runs]
+        return []
+
+
+def listed(*overrides: str) -> list[dict[str, Any]]:
+    listing = Listing()
+    run_sweep(list(overrides), listing)
+    return listing.runs
+
+
+# ---- which runs ------------------------------------------------------------------------------------------------------
+
+
+def test_every_combination_in_order() -> None:
+    runs = listed("seed=range(0,3)", "env=gap,swimmer", "budget=smoke")
+    keys = [(run["seed"], run["env"]["name"]) for run in runs]
+    assert keys == [(seed, env) for seed in range(3) for env in ("gap", "swimmer")]
+    assert runs[0] == load_config("config", ["seed=0", "env=gap", "budget=smoke"])
+
+
+def test_an_experiment_and_what_the_command_line_replaces() -> None:
+    methods = ("transform2act", "transform2act_no_gnn")
+    runs = listed("experiment=ablation", f"method={','.join(methods)}", "env=gap", "seed=4,5")
+    assert [(run["seed"], run["method"]["name"]) for run in runs] == [(seed, method) for seed in (4, 5) for method in methods]
+    assert {(run["study"], run["env"]["name"], run["budget"]["steps"]) for run in runs} == {("ablation", "gap", 50_000_000)}
+
+
+def test_a_searched_value_names_its_runs() -> None:
+    runs = listed("experiment=search/transform2act/execution_gnn", "env=gap", "seed=0")
+    names = {run["method"]["name"]: run["method"]["execution"]["gnn"] for run in runs}
+    sizes = ([32] * 3, [64] * 3, [128] * 3, [256] * 3)
+    assert names == {f"transform2act_execution_gnn_{'-'.join(map(str, size))}": size for size in sizes}
+
+
+EXPERIMENTS = sorted(str(path.relative_to(conf_dir() / "experiment"))[:-5] for path in (conf_dir() / "experiment").rglob("*.yaml"))
+FIGURES = {"baselines", "ablation", "continuous", "bench"}
+
+
+def test_one_file_per_figure_and_per_searched_hyperparameter() -> None:
+    """The paper's two tables search eighteen and thirteen hyperparameters."""
+    assert set(EXPERIMENTS) >= FIGURES
+    folders = [name.rpartition("/")[0] for name in EXPERIMENTS]
+    assert (folders.count("search/transform2act"), folders.count("search/baselines")) == (18, 13)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in FIGURES])
+def test_a_search_holds_the_selected_value(name: str) -> None:
+    """What the method is configured with is among the values searched, and the rest is possible."""
+    *_, key = (params := _params(name))
+    methods = [method for method in params["method"].split(",") if method in options_of("method")]
+    if not methods:
+        pytest.skip(f"none of {params['method']} is installed")
+    config = load_config("config", [f"experiment={name}", f"method={methods[0]}"])
+    Plan.of(config)
+    selected: Any = config
+    for part in key.split("."):
+        selected = selected[part]
+    values = json.loads(f"[{params[key]}]")
+    assert selected in values
+    assert (
+        config["method"]["name"]
+        == f"{methods[0]}_{name.rpartition('/')[2]}_{'-'.join(map(str, selected)) if isinstance(selected, list) else selected}"
+    )
+
+
+def _params(name: str) -> dict[str, str]:
+    import yaml
+
+    content = yaml.safe_load((conf_dir() / "experiment" / f"{name}.yaml").read_text(encoding="utf-8"))
+    params: dict[str, str] = content["hydra"]["sweeper"]["params"]
+    return {key: str(value) for key, value in params.items()}
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+def test_with_another_launcher_of_hydra_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hydra's own launcher runs them here; ours then finds them done and starts no process."""
+    arguments = ["-m", *OVERRIDES, "budget.steps=200", "env=swimmer", "seed=0,1", f"results={tmp_path}"]
+    assert program.main([*arguments, "launcher=other", "hydra/launcher=basic"]) == 0
+    configs = [tiny(tmp_path, "budget.steps=200", f"seed={seed}") for seed in (0, 1)]
+    before = [contents(folder_of(config)) for config in configs]
+    capsys.readouterr()
+    assert program.main(arguments) == 0
+    assert capsys.readouterr().err.splitlines()[-2:] == ["2 of 2 runs were done already", "2 runs: 2 done"]
+    assert [contents(folder_of(config)) for config in configs] == before
+    run(tiny(tmp_path / "alone", "budget.steps=200", "seed=1")).must_equal(outcome(configs[1]), "a run of a sweep")
+
+
+def test_a_run_of_another_configuration_is_not_taken_for_done(tmp_path: Path) -> None:
+    config = tiny(tmp_path, "budget.steps=200")
+    run(config)
+    folder = RunFolder.of(config)
+    assert folder.is_done(config)
+    assert not folder.is_done({**config, "seed": 1})
+    assert not folder.is_done({**config, "budget": {**config["budget"], "until": 400}})
+    (folder.path / "config.yaml").write_text("[")
+    assert not folder.is_done(config)
+
+
+# ---- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["seed=0,1"], "'seed=0,1' names several values; add -m to make a run of each."),
+        (["seed=range(0,6)"], "'seed=range(0,6)' names several values; add -m to make a run of each."),
+        (["-m", "seed=0,-1", "budget=smoke"], "seed is -1; allowed are whole numbers from 0 up."),
+        (["-m", "method=transform2act,nothing"], "There is no method 'nothing'; allowed are "),
+        (["-m", "launcher=moon"], "There is no launcher 'moon'; allowed are local, other, ray, slurm."),
+        (["experiment=moon"], "There is no experiment 'moon'; allowed are ablation, baselines, bench, continuous"),
+        (["-m", "method.ppo.passes=1,2"], "Two runs of this sweep would be in one folder, "),
+        (["-m", "budget=smoke,pilot"], "Two runs of this sweep would be in one folder, "),
+        (["-m", "hydra.launcher.jobs=0"], "jobs is 0; allowed are whole numbers from 1 to "),
+        (["-m", "gap"], "The argument 'gap' is not understood; allowed are arguments of the form key=value."),
+    ],
+)
+def test_refusals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    monkeypatch.setattr(sys, "argv", ["codesign_bench", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        run_command(program.main)
+    output, errors = capsys.readouterr()
+    assert (ended.value.code, output) == (2, "")
+    (line,) = errors.splitlines()
+    assert line.startswith("error: ")
+    assert sentence in line
+    assert not list(tmp_path.rglob("seed_*"))
+
+
+# ---- rounds ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("budget", "rounds"),
+    [("paper", [400_000, 2_000_000, 10_000_000, 50_000_000]), ("pilot", [400_000, 2_000_000]), ("smoke", [40_000])],
+)
+def test_rounds(budget: str, rounds: list[int]) -> None:
+    """Whole numbers of iterations for every installed method."""
+    for method in options_of("method"):
+        runs = [load_config("config", [f"budget={budget}", f"method={method}"])]
+        assert rounds_of(runs) == rounds
+        for until in rounds:
+            Plan.of(bench.shortened(runs[0], until))
+
+
+def test_runs_go_from_round_to_round_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    launched: list[list[tuple[int, str, int]]] = []
+
+    def launch(configs: Sequence[Config], finished: Any) -> list[Ending]:
+        launched.append([(c["seed"], c["method"]["name"], c["budget"]["until"]) for c in configs])
+        stopped = len(launched) == 2
+        endings = [Ending(str(RunFolder.of(c).path), "stopped" if stopped else "failed", "for a test") for c in configs]
+        for ending in endings:
+            finished(ending)
+        return endings
+
+    class Rounds(Bench):
+        def launch(self, _: Any, configs: Sequence[Any]) -> list[Ending]:
+            return super().launch(launch, configs)
+
+    methods = ("transform2act", "transform2act_no_gnn")
+    run_sweep(["experiment=bench", f"method={','.join(methods)}", "seed=0,1", "env=gap", f"results={tmp_path}"], Rounds())
+    assert launched == [[(seed, method, until) for seed in (0, 1) for method in methods] for until in (400_000, 2_000_000)]
+    said = capsys.readouterr().err
+    assert "4 runs: method transform2act, transform2act_no_gnn; env gap; seed 0, 1; budget paper" in said
+    assert "in rounds to 400,000, 2,000,000, 10,000,000, 50,000,000 steps each" in said
+    assert plan.read(tmp_path / "bench")["gap/transform2act/seed_1"] == {"until": 2_000_000, "steps": 50_000_000}
+
+
+def test_rounds_that_cut_an_iteration_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    overrides = ["experiment=bench", "method=transform2act", "seed=0", "budget.batch=500000", f"results={tmp_path}"]
+    with pytest.raises(ValueError, match=r"budget\.until is 400000; allowed are whole numbers of iterations"):
+        run_sweep(overrides, Bench())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_methods_that_are_not_installed_are_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert installed(["transform2act", "nothing", "less"]) == ["transform2act"]
+    assert capsys.readouterr().err == "Not installed, and so not part of this comparison: nothing, less.\n"
+    with pytest.raises(ValueError, match="None of the methods nothing is installed"):
+        installed(["nothing"])
+    assert swept_values(["experiment=bench"], "method") == ["transform2act", "nge", "ess", "rgs", "continuous"]
+
+
+# ---- the report ------------------------------------------------------------------------------------------------------
+
+
+def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    done, used = Ending("a/b", "done"), Ending("a/u", "in use", "In use.")
+    assert report([done, used]) == 0
+    assert capsys.readouterr().err == "2 runs: 1 done, 1 in use\n"
+    assert report([done, Ending("a/c", "failed", "It broke.", "one\ntwo")]) == 1
+    assert capsys.readouterr().err == "\nfailed: a/c\n  It broke.\n  | one\n  | two\n2 runs: 1 done, 1 failed\n"
+    assert report([done, Ending("a/d", "stopped")]) == 130
+    assert capsys.readouterr().err.splitlines() == ["2 runs: 1 done, 1 stopped", "stopped; the same command goes on from there"]
+
+
+# ---- configuration of other packages -----------------------------------------------------------------------------------
+
+
+def test_an_entry_point_that_names_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    from codesign_bench import paths
+
+    for value in ("no_such_package.conf", "json.decoder"):
+        monkeypatch.setattr(paths, "entry_points", lambda group, value=value: [EntryPoint("theirs", value, group)])
+        conf_dirs.cache_clear()
+        with pytest.raises(ValueError, match="allowed is a package") as error:
+            conf_dirs()
+        assert_one_sentence(error.value, "'theirs'", value)
+    monkeypatch.undo()
+    conf_dirs.cache_clear()
