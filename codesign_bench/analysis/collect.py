@@ -45,6 +45,8 @@ class Collection:
     left_out: tuple[LeftOut, ...]
     remarks: tuple[str, ...]
     forced: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """Sentences for the face of every figure."""
 
     @property
     def envs(self) -> tuple[str, ...]:
@@ -80,6 +82,7 @@ class Collection:
             self.left_out + other.left_out,
             self.remarks + other.remarks,
             self.forced + other.forced,
+            self.notes + other.notes,
         )
 
     @cached_property

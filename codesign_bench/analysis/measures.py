@@ -210,6 +210,7 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
     if bands and short:
         text.append(f"Unfinished, dashed where runs are missing: {_few(short)}.")
     text += [f"Forced: {mark}." for mark in collection.forced]
+    text += collection.notes
     if collection.left_out:
         text.append(f"Left out: {_few(['/'.join(item.path.parts[-3:]) for item in collection.left_out])}.")
     return text

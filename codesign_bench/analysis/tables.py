@@ -223,20 +223,18 @@ def cost(collection: Collection) -> Table:
     """Wall time and speed of the runs as they were recorded, with the machines they ran on."""
     rows = []
     for env, method, runs in _curves(collection):
-        seconds = [float(s[-1]) for run in runs if len(s := collection.curve(run, "seconds")[1])]
-        steps = [run.steps for run in runs]
-        speed = [n / s for n, s in zip(steps, seconds, strict=False) if s > 0]
-        evaluation = [float(e[-1]) for run in runs if len(e := collection.curve(run, "eval_steps")[1])]
-        hours = statistics.mean_and_std([s / 3600 for s in seconds])
+        timed = [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
+        evaluation, _ = statistics.mean_and_std([e[-1] for _, e in (collection.curve(run, "eval_steps") for run in runs) if len(e)])
+        speed, _ = statistics.mean_and_std([steps / seconds for steps, seconds in timed])
         rows.append(
             (
                 env_title(env),
                 label(method),
                 f"{len(runs)}",
-                count(sum(steps) / len(steps)),
-                plus_minus(*hours),
-                number(sum(speed) / len(speed)) if speed else "-",
-                count(sum(evaluation) / len(evaluation)) if evaluation else "-",
+                count(sum(run.steps for run in runs) / len(runs)),
+                plus_minus(*statistics.mean_and_std([seconds / 3600 for _, seconds in timed])),
+                number(speed),
+                "-" if math.isnan(evaluation) else count(evaluation),
                 "; ".join(sorted({_machine(run.manifest) for run in runs})),
             )
         )
