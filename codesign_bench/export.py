@@ -107,7 +107,7 @@ def _without_place(content: bytes, source: Path, one: Run, study: str) -> bytes:
 
 
 def _readme(collection: Collection, name: str) -> str:
-    short = shortfall(collection)
+    short = shortfall(collection, bands=False)
     about = "A demonstration of files and figures, not a result." if short else "A complete study."
     envs, methods = ", ".join(collection.envs), ", ".join(collection.methods)
     return (

@@ -82,6 +82,7 @@ class Collection:
             self.left_out + other.left_out,
             self.remarks + other.remarks,
             self.forced + other.forced,
+            self.notes + other.notes,
         )
 
     @cached_property

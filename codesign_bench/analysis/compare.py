@@ -108,7 +108,7 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
     said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
     said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
-    said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection)]
+    said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection, bands=False)]
     return said
 
 

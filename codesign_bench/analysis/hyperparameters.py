@@ -60,7 +60,7 @@ THEIRS = (
     Row("Policy MLP size", "method.controller.mlp", MLP),
     Row("Policy log standard deviation", "method.controller.log_std", "0.0, -1.6, -2.3"),
     Row("Policy learning rate", "method.ppo.policy_lr", "5e-5, 1e-4, 3e-4"),
-    Row("Value GNN size", "method.value.gnn", GNN),
+    Row("Value GNN size", "critic", GNN),
     Row("Value MLP size", "method.value.mlp", MLP),
     Row("Value learning rate", "method.ppo.value_lr", "1e-4, 3e-4"),
     Row("PPO batch size", "budget.agent_batch", "10000, 20000, 50000"),
@@ -115,12 +115,14 @@ def _selected(row: Row, configs: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def value_at(config: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path, or one of the three that follow from others; None where there is none."""
+    """The value at a dotted path, or one of those that follow from others; None where there is none."""
     budget = config["budget"]
     if path == "epochs":
         return budget["steps"] // budget["batch"]
     if path == "generations":
         return budget["steps"] // (budget["population"] * budget["agent_batch"])
+    if path == "critic":  # of a controller without a graph network it is an MLP too
+        return value_at(config, "method.value.gnn") if value_at(config, "method.controller.gnn") else None
     if path.startswith("variance "):
         log_std = value_at(config, path.removeprefix("variance "))
         return None if log_std is None else float(f"{math.exp(2 * log_std):.1g}")

@@ -190,7 +190,8 @@ def curves(collection: Collection, env: str, method: str, at: Array) -> Array:
 
 
 def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, bands: bool = True) -> list[str]:
-    """What is less than the full protocol, in words for the face of a figure; empty if nothing is."""
+    """What is less than the full protocol, in words for the face of a figure (with or without bands) or for a table; empty if
+    nothing is."""
     runs = [run for run in collection.runs if methods is None or run.method in methods]
     if not runs:
         return ["No runs."]
@@ -207,8 +208,8 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
     if bands and min(per_curve) == 1:
         text.append("A single seed has no band.")
     short = sorted(run.name for run in runs if run.steps < collection.horizon(run.env))
-    if bands and short:
-        text.append(f"Unfinished, dashed where runs are missing: {_few(short)}.")
+    if short:
+        text.append(f"Unfinished{', dashed where runs are missing' * bands}: {_few(short)}.")
     text += [f"Forced: {mark}." for mark in collection.forced]
     text += collection.notes
     if collection.left_out:

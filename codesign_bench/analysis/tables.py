@@ -148,7 +148,13 @@ def final_returns(collection: Collection, methods: Sequence[str] | None = None, 
     notes: tuple[str, ...] = ("Return of the last evaluation, mean ± standard deviation over seeds, number of seeds in brackets.",)
     if (~frame["complete"].astype(bool)).any():
         notes += ("† No seed has reached the others' last step; the value is at the steps in brackets and does not compare.",)
-    return Table(name, "Final returns", ("Method", *map(env_title, envs)), tuple(rows), (*notes, *measures.shortfall(collection, methods)))
+    return Table(
+        name,
+        "Final returns",
+        ("Method", *map(env_title, envs)),
+        tuple(rows),
+        (*notes, *measures.shortfall(collection, methods, bands=False)),
+    )
 
 
 def _cell(row: Any, rivals: pd.DataFrame) -> str | Bold:
@@ -192,7 +198,7 @@ def summary(collection: Collection) -> Table:
         "bootstrap interval. Mean over steps: area under the curve divided by its steps.",
         f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there). "
         "Fresh: re-evaluated in fresh episodes. Retrained: a new controller on the frozen final design.",
-        *measures.shortfall(collection),
+        *measures.shortfall(collection, bands=False),
     )
     return Table("summary", "Returns", columns, tuple(rows), notes, words=2)
 
@@ -214,7 +220,7 @@ def pairwise(collection: Collection) -> Table:
     notes = (
         "Difference of the mean final returns and probability that a run of the first method beats one of the second, with stratified "
         "bootstrap intervals, which are too narrow with fewer than five seeds.",
-        *measures.shortfall(collection),
+        *measures.shortfall(collection, bands=False),
     )
     return Table("pairwise", "Methods in pairs", columns, tuple(rows), notes, words=2)
 
@@ -223,20 +229,18 @@ def cost(collection: Collection) -> Table:
     """Wall time and speed of the runs as they were recorded, with the machines they ran on."""
     rows = []
     for env, method, runs in _curves(collection):
-        seconds = [float(s[-1]) for run in runs if len(s := collection.curve(run, "seconds")[1])]
-        steps = [run.steps for run in runs]
-        speed = [n / s for n, s in zip(steps, seconds, strict=False) if s > 0]
-        evaluation = [float(e[-1]) for run in runs if len(e := collection.curve(run, "eval_steps")[1])]
-        hours = statistics.mean_and_std([s / 3600 for s in seconds])
+        timed = [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
+        evaluation, _ = statistics.mean_and_std([e[-1] for _, e in (collection.curve(run, "eval_steps") for run in runs) if len(e)])
+        speed, _ = statistics.mean_and_std([steps / seconds for steps, seconds in timed])
         rows.append(
             (
                 env_title(env),
                 label(method),
                 f"{len(runs)}",
-                count(sum(steps) / len(steps)),
-                plus_minus(*hours),
-                number(sum(speed) / len(speed)) if speed else "-",
-                count(sum(evaluation) / len(evaluation)) if evaluation else "-",
+                count(sum(run.steps for run in runs) / len(runs)),
+                plus_minus(*statistics.mean_and_std([seconds / 3600 for _, seconds in timed])),
+                number(speed),
+                "-" if math.isnan(evaluation) else count(evaluation),
                 "; ".join(sorted({_machine(run.manifest) for run in runs})),
             )
         )
@@ -245,7 +249,7 @@ def cost(collection: Collection) -> Table:
         "Per run: charged steps, wall time (mean ± standard deviation over seeds, with evaluation), charged steps per second of wall time, "
         "steps of evaluation that were not charged. Runs on one machine may have shared it.",
         "The paper reports about one day per run on 20 cores with a GPU.",
-        *measures.shortfall(collection),
+        *measures.shortfall(collection, bands=False),
     )
     return Table("cost", "Computation cost", columns, tuple(rows), notes, words=2)
 
@@ -268,7 +272,7 @@ def exploration(collection: Collection) -> Table:
     notes = (
         "Mean ± standard deviation over seeds, over the whole run. Steps per design: charged steps per design or species; "
         "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
-        *measures.shortfall(collection),
+        *measures.shortfall(collection, bands=False),
     )
     return Table("exploration", "Exploration of designs", columns, tuple(rows), notes, words=2)
 

@@ -82,7 +82,7 @@ def test_everything_is_made_without_simulating(results: Path, tmp_path: Path, mo
 def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> None:
     collection = collect(results, "study")
     for folder in ("a", "b"):
-        comparison.comparison(collection, tmp_path / folder, band="iqm")
+        comparison.comparison(collection, tmp_path / folder, band="iqm", envs=["gap"])
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
@@ -181,17 +181,17 @@ def test_missing_methods_are_named(tmp_path: Path) -> None:
     assert "No runs of NGE, ESS in Gap Crosser." in text_of(drawn(collect(tmp_path, "study"), "transform2act", "nge", "ess"))
 
 
-@pytest.mark.parametrize("name", ["a_b", "$x^2$", "$\\frac", "<script>alert(1)</script>", "x|y`z`", "100%", "Ü" * 40, "\\input{x}"])
-def test_names_from_users_are_text(tmp_path: Path, name: str) -> None:
-    if "/" in name:
-        name = name.replace("/", "_")
-    write_run(tmp_path / "results", name, returns=[1.0, 2.0])
+def test_names_from_users_are_text(tmp_path: Path) -> None:
+    for name in ("a_b", "$x^2$", "$\\frac", "<script>alert(1)<script>", "x|y`z`", "100%", "Ü" * 40, "\\input{x}"):
+        write_run(tmp_path / "results", name, returns=[1.0, 2.0])
     out = tmp_path / "out"
-    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison]"]) == 0
+    arguments = [f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison]", "envs=[gap]"]
+    assert command.main(arguments) == 0
     assert "<script>" not in (out / "comparison.svg").read_text()
     latex = (out / "comparison_returns.tex").read_text()
     body = latex[latex.index(r"\midrule") : latex.index(r"\bottomrule")]
-    assert not re.search(r"(?<!\\)[$%#_^~]", body.replace(r"$\pm$", "").replace(r"$\dagger$", "").replace(" & ", ""))
+    assert r"\textbackslash{}input\{x\}" in body
+    assert not re.search(r"(?<!\\)[$%#_^~]", body.replace(r"$\pm$", "").replace(r"$\dagger$", ""))
     assert "<script>" not in (out / "comparison_returns.md").read_text()
 
 

@@ -26,7 +26,7 @@ def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], 
         if len(runs):
             _line(axes, at, runs, look[method], band)
     axes.set_title(plain(env_title(env)))
-    axes.set_xlim(0, max(collection.horizon(env), 1))
+    axes.set_xlim(0, 1.015 * max(collection.horizon(env), 1))  # the last mark is whole
     axes.xaxis.set_major_formatter(lambda value, _: count(value) if value else "0")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}")
     axes.locator_params(axis="x", nbins=5)
