@@ -27,6 +27,8 @@ from codesign_bench.tasks import Task
 Array = NDArray[Any]
 LARGEST_SHEET = 16_000
 """Pixels of a sheet's longer side: what video encoders and browsers still take."""
+GUTTER = 2
+"""Pixels of white at either side of a tile."""
 INK, FAINT = "#222222", "#777777"
 
 
@@ -127,7 +129,8 @@ class Sheet:
     def composed(self, tiles: Sequence[tuple[int, int, Array]]) -> Array:
         image = np.array(self.blank)
         for row, column, pixels in tiles:
-            image[self.top(row) : self.top(row) + self.height, column * self.width : (column + 1) * self.width] = pixels
+            left = column * self.width
+            image[self.top(row) : self.top(row) + self.height, left + GUTTER : left + self.width - GUTTER] = pixels[:, GUTTER:-GUTTER]
         return image
 
 

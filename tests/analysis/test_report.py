@@ -207,14 +207,15 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         "gap/transform2act/seed_1: 1 evaluation(s) are not a number",
         "swimmer/transform2act/seed_0: 1 row(s) of progress.csv left out",
         "swimmer/transform2act/seed_0: 20000 of 40000 steps",
-        "gap/nge/seed_0 has no body to show: designs/final.xml is missing",
-        "Left out: gap/nge/seed_2, because its budget",
-        "gap/ess/seed_0 has no body to show: designs/final.xml: MuJoCo cannot read the robot",
-        "reevaluation.json does not hold a re-evaluation",
+        "No body to show: gap/nge/seed_0/designs/final.xml is missing",
+        "Left out: gap/nge/seed_2: unequal budget",
+        "No body to show: gap/ess/seed_0/designs/final.xml: MuJoCo cannot read the robot",
+        "gap/ess/seed_0/reevaluation.json does not hold a re-evaluation",
         "gap/ess/seed_0: genealogy.csv holds no species that can be shown.",
         "1 of 5 runs have not recorded its end yet",
     ):
         assert part in words, part
+    assert str(tmp_path) not in words.split("Commands")[0], "no places of this machine"
 
 
 def test_a_motion_of_another_design_is_not_shown(full: Path, tmp_path: Path) -> None:

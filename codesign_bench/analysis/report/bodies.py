@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.report.data import Missing, last, numbers
+from codesign_bench.analysis.report.data import Missing, inside, last, numbers
 from codesign_bench.analysis.robot import Robot, read_robot
 from codesign_bench.analysis.style import ordered, ordered_envs
 from codesign_bench.design.graph import Design
@@ -67,7 +67,7 @@ def _entry(collection: Collection, run: Run, first: bool, room: Stock, missing: 
     try:
         stages = [{"title": "final design", "robot": robot_value(read_robot(folder / "final.xml"))}]
     except CodesignError as error:
-        missing.say(f"{run.name} has no body to show: {_inside(run, error)}")
+        missing.say(f"No body to show: {inside(run, error)}")
         return None
     if first:
         earlier = []
@@ -86,11 +86,6 @@ def _entry(collection: Collection, run: Run, first: bool, room: Stock, missing: 
         "motion": _motion(run, room, missing),
         "at_bounds": numbers([last(collection, run, "at_bounds")], 3)[0],
     }
-
-
-def _inside(run: Run, error: Exception) -> str:
-    """Without the machine's own path."""
-    return str(error).replace(f"{run.path}/", "")
 
 
 def _process(run: Run) -> list[dict[str, Any]]:
@@ -155,7 +150,7 @@ def _motion(run: Run, room: Stock, missing: Missing) -> dict[str, Any] | None:
             return None
         final = Design.from_json((run.path / "designs" / "final.json").read_text(encoding="utf-8"))
     except (CodesignError, OSError, UnicodeDecodeError) as error:
-        missing.say(f"{run.name}: its motion is not shown ({_inside(run, error)})")
+        missing.say(f"A motion is not shown: {inside(run, error)}")
         return None
     if not motion.is_of(final):
         missing.say(f"{run.name}: its motion is not shown, because the design has changed since it was recorded.")

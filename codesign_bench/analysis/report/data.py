@@ -171,7 +171,7 @@ def _reevaluated(run: Run, missing: Missing) -> dict[str, float]:
     try:
         found = Reevaluation.load(run.path)
     except CodesignError as error:
-        missing.say(str(error))
+        missing.say(inside(run, error))
         return {}
     if found is None:
         return {}
@@ -179,6 +179,11 @@ def _reevaluated(run: Run, missing: Missing) -> dict[str, float]:
         missing.say(f"{run.name} was re-evaluated at {found.agent.steps} steps and has gone on since; those numbers are left out.")
         return {}
     return found.columns()
+
+
+def inside(run: Run, error: Exception) -> str:
+    """The error without the machine's own path."""
+    return str(error).replace(f"{run.path}/", f"{run.name}/")
 
 
 def last(collection: Collection, run: Run, metric: str) -> float:
@@ -299,7 +304,7 @@ def note_gaps(collection: Collection, missing: Missing) -> None:
             if lacking:
                 missing.say(f"{env_title(env)}, {method}: no run with seed {', '.join(map(str, lacking))}.")
     for left in collection.left_out:
-        missing.say(f"Left out: {'/'.join(left.path.parts[-3:])}, because {left.reason}.")
+        missing.say(f"Left out: {'/'.join(left.path.parts[-3:])}: {left.reason}.")
     for text in (*collection.forced, *collection.remarks):
         missing.say(text if text.endswith(".") else f"{text}.")
 

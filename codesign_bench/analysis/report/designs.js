@@ -37,6 +37,14 @@ const Designs = (() => {
     return 1.15 * Math.hypot(...high.map((value, i) => value - low[i]));
   }
 
+  /** The reference pose, lifted onto the ground where it would stand in it, as episodes begin. */
+  function standing(robot, scene) {
+    const shapes = Kinematics.capsules(robot, null);
+    if ((scene.ground?.kind ?? "none") === "none") return shapes;
+    const lift = Math.max(0, scene.ground.top - extent(shapes).low[2]);
+    return shapes.map(([ax, ay, az, bx, by, bz, ...rest]) => [ax, ay, az + lift, bx, by, bz + lift, ...rest]);
+  }
+
   class Card {
     constructor(env, method, scene, runs, place) {
       this.env = env;
@@ -89,7 +97,7 @@ const Designs = (() => {
       const bounds = this.run.at_bounds === null ? "" : `, ${plain(100 * this.run.at_bounds)} % of attributes at a bound`;
       this.facts.textContent = `${robot.parts.length} ${robot.parts.length === 1 ? "body" : "bodies"}, ${motors} ${motors === 1 ? "motor" : "motors"}, ${plain(robot.mass)} kg; final return ${this.run.final === null ? "unknown" : plain(this.run.final)}${bounds}`;
       this.canvas.setAttribute("aria-label", `3D view of the ${title} of ${METHODS.get(this.method).label} in ${this.env.title}, seed ${this.run.seed}: ${this.facts.textContent}. Arrow keys turn it.`);
-      this.view.show(Kinematics.capsules(robot, null));
+      this.view.show(standing(robot, this.view.scene));
       if (this.attributes.open) this.listAttributes();
       else this.attributes.querySelector("div")?.remove();
     }
@@ -141,7 +149,7 @@ const Designs = (() => {
       this.playing = null;
       this.play.textContent = "Play";
       this.time.textContent = "";
-      this.view.show(Kinematics.capsules(this.run.stages[this.at].robot, null));
+      this.view.show(standing(this.run.stages[this.at].robot, this.view.scene));
     }
   }
 
