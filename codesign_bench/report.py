@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     folder = study_folder(Path(config.results), config.study)
     out = open_for_writing(config.out or Path("figures") / config.study / "report.html")
     collection = collect(Path(config.results), config.study, force=config.force, envs=config.envs, methods=config.methods)
-    content = report(collection, folder, shlex.join(["python", "-m", "codesign_bench.report", *arguments])).encode()
+    content = report(collection, folder, shlex.join(["python", "-m", "codesign_bench.report", *arguments])).encode(errors="replace")
     write_atomically(out, content)
     print(f"{out}: {len(collection.runs)} runs, {len(content) / 1e6:.1f} MB")
     return 0

@@ -7,6 +7,7 @@ Nothing here is charged to the run: its ledger, its checkpoints and progress.csv
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
@@ -93,7 +94,9 @@ def _fresh(value: Mapping[str, Any]) -> Fresh:
 
 def reevaluate(path: Path, episodes: int, seed: int, train: int, seconds: float, workers: int | None, command: list[str]) -> Reevaluation:
     """Writes reevaluation.json and motion.json into the run folder. A controller that was trained for this design before is kept."""
-    before = Reevaluation.load(path)
+    before = None
+    with contextlib.suppress(ConfigError):  # a damaged file is about to be replaced
+        before = Reevaluation.load(path)
     plan = runner.Plan.of(load_config_of(path))
     state = load_state(plan, RunFolder(path))
     agent, charged = champion_in(state, plan), int(state["ledger"]["charged"])

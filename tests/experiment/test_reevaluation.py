@@ -132,6 +132,12 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
     assert Reevaluation.load(tmp_path / "elsewhere") is None
 
 
+def test_a_damaged_file_is_replaced(finished: Path) -> None:
+    (finished / "reevaluation.json").write_text("{")
+    found = again(finished)
+    assert Reevaluation.load(finished) == found
+
+
 # ---- motion ----------------------------------------------------------------------------------------------------------
 
 

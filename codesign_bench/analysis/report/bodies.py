@@ -19,7 +19,8 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import CodesignError
 from codesign_bench.experiment.motion import Motion
 
-MOTION_BYTES = 4_000_000
+MOTION_BYTES = 3_000_000
+"""Of the best seeds' motions, and again of all others'."""
 LINEAGE_ROWS = 60_000
 MOST_SEEDS = 12
 MILLI = 1000
@@ -43,14 +44,15 @@ class Stock:
 
 def designs(collection: Collection, missing: Missing) -> dict[str, Any]:
     """env -> its ground and view, and method -> runs, the best final return first; the first of them also as it was along the run."""
-    room = Stock(MOTION_BYTES)
+    best, others = Stock(MOTION_BYTES), Stock(MOTION_BYTES)
     found: dict[str, Any] = {}
     for env in ordered_envs(collection.envs):
         by_method = {}
         scene: dict[str, Any] = {}
         for method in ordered(collection.methods):
             runs = best_first(collection, env, method)
-            entries = [_entry(collection, run, first=(run is runs[0]), room=room, missing=missing) for run in runs[:MOST_SEEDS]]
+            rooms = [best] + [others] * len(runs)
+            entries = [_entry(collection, run, run is runs[0], room, missing) for run, room in zip(runs[:MOST_SEEDS], rooms, strict=False)]
             if runs:
                 scene = scene or _scene(runs[0])
                 by_method[method] = [entry for entry in entries if entry is not None]
