@@ -14,6 +14,7 @@ SEEDS = 6
 METHODS =
 JOBS =
 LAUNCHER = local
+STUDY = demo
 
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
@@ -22,7 +23,7 @@ if_present = if $(RUN) -c 'import importlib.util as u; exit(not u.find_spec("$(1
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench demo test test-full lint perf pictures clean
+.PHONY: help setup bench demo figures test test-full lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,6 +45,9 @@ demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as 
 	$(RUN) -m codesign_bench.bench env=$(ENV) budget=smoke 'seed=range(0,2)' study=demo
 	@$(call if_present,codesign_bench.figures,study=demo)
 	@$(call if_present,codesign_bench.report,study=demo)
+
+figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=results/other]
+	$(RUN) -m codesign_bench.figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST))
 
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from codesign_bench.analysis.rendering import Picture, open_for_writing
+from codesign_bench.analysis.style import ENV_TITLES
 from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
@@ -17,7 +18,6 @@ from codesign_bench.structured import build
 from codesign_bench.tasks import TASKS, Task, make_task
 
 TILE = (480, 360)
-TITLES = {"locomotion2d": "2D Locomotion", "locomotion3d": "3D Locomotion", "swimmer": "Swimmer", "gap": "Gap Crosser"}
 
 
 def contact_sheet(seed: int, agents: int) -> Image.Image:
@@ -29,7 +29,7 @@ def contact_sheet(seed: int, agents: int) -> Image.Image:
     for column, name in enumerate(TASKS):
         task = make_task(name)
         rng = np.random.default_rng([seed, column])
-        draw.text((width * column + width // 2, band // 2), TITLES[name], fill="#222222", font=font, anchor="mm")
+        draw.text((width * column + width // 2, band // 2), ENV_TITLES[name], fill="#222222", font=font, anchor="mm")
         for row in range(agents):
             design = _grown(task, rng)
             picture = Picture(design, task, width=2 * width, height=2 * height)

@@ -150,20 +150,19 @@ def extent(robots: Iterable[Robot], view: View) -> tuple[float, float, float, fl
     return float(low[0]), float(high[0]), float(low[1]), float(high[1])
 
 
-def window(robots: Sequence[Robot], view: View, aspect: float, margin: float = 0.08) -> tuple[float, float]:
-    """Width and height in metres in which each of the robots fits, the same for all, for axes of a given width : height."""
+def window(robots: Sequence[Robot], view: View, margin: float = 0.08) -> tuple[float, float]:
+    """Width and height in metres in which each of the robots fits, the same for all."""
     spans = [extent([robot], view) for robot in robots] or [(0.0, 1.0, 0.0, 1.0)]
     wide = max(right - left for left, right, _, _ in spans) * (1 + 2 * margin)
     tall = max(top - bottom for _, _, bottom, top in spans) * (1 + 2 * margin)
-    height = max(tall, wide / aspect)
-    return height * aspect, height
+    return wide, tall
 
 
 def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True) -> None:
     """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it)."""
     robot = view.standing(robot)
     left, right, bottom, top = extent([robot], view)
-    wide, tall = size or (1.16 * (right - left), 1.16 * (top - bottom))
+    wide, tall = _filling(axes, *(size or (1.16 * (right - left), 1.16 * (top - bottom))))
     middle = (left + right) / 2
     floor = bottom - 0.06 * tall if view.kind == "side" else (bottom + top) / 2 - tall / 2
     box = (middle - wide / 2, middle + wide / 2, floor, floor + tall)
@@ -175,6 +174,14 @@ def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None 
     _bones(axes, robot, view)
     if hinges:
         _hinges(axes, robot, view)
+
+
+def _filling(axes: Axes, wide: float, tall: float) -> tuple[float, float]:
+    """The window, enlarged to the shape of the axes, so that equal axes draw at equal scale and labels line up."""
+    place, figure = axes.get_position(original=True), axes.get_figure(root=True)
+    assert figure is not None
+    aspect = place.width * figure.get_figwidth() / (place.height * figure.get_figheight())
+    return max(wide, tall * aspect), max(tall, wide / aspect)
 
 
 def _ground(axes: Axes, robot: Robot, view: View, box: tuple[float, float, float, float]) -> None:

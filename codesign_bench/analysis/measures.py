@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from codesign_bench.analysis import statistics
-from codesign_bench.analysis.collect import Collection
-from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, ordered, ordered_envs
+from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, env_title, label, ordered, ordered_envs
 
 Array = NDArray[Any]
 FRACTION = 0.5
@@ -38,10 +39,25 @@ def finals(collection: Collection) -> pd.DataFrame:
                 "area": statistics.area_under_curve(steps, values, horizon),
                 "seconds": float(seconds[-1]) if len(seconds) else np.nan,
                 "reached": run.steps >= horizon,
+                **_reevaluation(run),
             }
         )
-    columns = ["study", "env", "method", "seed", "steps", "final", "area", "seconds", "reached"]
+    columns = ["study", "env", "method", "seed", "steps", "final", "area", "seconds", "reached", "reevaluated", "retrained"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _reevaluation(run: Run) -> dict[str, float]:
+    """Mean returns of `python -m codesign_bench.reevaluate`: fresh episodes, and a new controller on the final design. NaN without."""
+    try:
+        found = json.loads((run.path / "reevaluation.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        found = {}
+    values = {}
+    for name, part in (("reevaluated", "agent"), ("retrained", "controller")):
+        inner = found.get(part) if isinstance(found, dict) else None
+        value = inner.get("return_mean") if isinstance(inner, dict) else None
+        values[name] = float(value) if isinstance(value, (int, float)) else np.nan
+    return values
 
 
 def levels(frame: pd.DataFrame) -> dict[str, float]:
@@ -63,6 +79,8 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
             used = done if len(done) else mine
             mean, std = statistics.mean_and_std(used["final"])
             area, area_std = statistics.mean_and_std(used["area"])
+            fresh, fresh_std = statistics.mean_and_std(used["reevaluated"])
+            retrained, retrained_std = statistics.mean_and_std(used["retrained"])
             iqm = statistics.interquartile_mean([used["final"]])
             level = fraction * best.get(env, np.nan)
             to_level = [statistics.steps_to_reach(*collection.curve(run), level) for run in collection.of(env, method)] if level > 0 else []
@@ -84,6 +102,10 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
                     "steps_to_level": float(np.median(to_level)) if to_level else np.nan,
                     "reached_level": int(np.isfinite(to_level).sum()),
                     "seconds": float(used["seconds"].mean()),
+                    "reevaluated": fresh,
+                    "reevaluated_std": fresh_std,
+                    "retrained": retrained,
+                    "retrained_std": retrained_std,
                 }
             )
     return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
@@ -92,6 +114,7 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
 SUMMARY_COLUMNS = [
     *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "iqm", "low", "high"),
     *("area", "area_std", "steps_to_level", "reached_level", "seconds"),
+    *("reevaluated", "reevaluated_std", "retrained", "retrained_std"),
 ]
 
 
@@ -166,7 +189,7 @@ def curves(collection: Collection, env: str, method: str, at: Array) -> Array:
     return np.stack(found) if found else np.zeros((0, len(at)))
 
 
-def shortfall(collection: Collection, methods: Sequence[str] | None = None) -> list[str]:
+def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, bands: bool = True) -> list[str]:
     """What is less than the full protocol, in words for the face of a figure; empty if nothing is."""
     runs = [run for run in collection.runs if methods is None or run.method in methods]
     if not runs:
@@ -181,16 +204,30 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None) -> l
         span = count(steps[0]) if count(steps[0]) == count(steps[-1]) else f"{count(steps[0])} to {count(steps[-1])}"
         said.append(f"{span} steps ({count(PAPER_STEPS)} in the full protocol)")
     text = [f"Less than the full protocol: {', '.join(said)}."] if said else []
-    if min(per_curve) == 1:
+    if bands and min(per_curve) == 1:
         text.append("A single seed has no band.")
     short = sorted(run.name for run in runs if run.steps < collection.horizon(run.env))
-    if short:
+    if bands and short:
         text.append(f"Unfinished, dashed where runs are missing: {_few(short)}.")
     text += [f"Forced: {mark}." for mark in collection.forced]
     text += collection.notes
     if collection.left_out:
         text.append(f"Left out: {_few(['/'.join(item.path.parts[-3:]) for item in collection.left_out])}.")
     return text
+
+
+def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str]) -> list[str]:
+    """Which of the methods have no runs, in words; environments without any run of these methods say so in their panel."""
+    absent: dict[str, list[str]] = {}
+    for env in envs:
+        names = [label(method) for method in methods if not collection.of(env, method)]
+        if names and len(names) < len(methods):
+            absent.setdefault(", ".join(names), []).append(env_title(env))
+    return [f"No runs of {names}{_in(titles, len(envs))}." for names, titles in absent.items()]
+
+
+def _in(titles: list[str], all_of_them: int) -> str:
+    return f" in {', '.join(titles)}" if len(titles) < all_of_them or all_of_them == 1 else ""
 
 
 def _few(names: list[str], most: int = 3) -> str:

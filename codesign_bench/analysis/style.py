@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.figure import Figure
 
 from codesign_bench.errors import StorageError
@@ -54,7 +53,7 @@ CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 """The methods of the paper's three figures of curves, in its order."""
 
 _SPARE = ("#44AA99", "#999933", "#AA4499", "#117733", "#CC6677", "#6699CC", "#661100", "#888888")
-_SPARE_MARKERS = ("<", ">", "*", "d", "H", "8", "|", "x")
+_SPARE_MARKERS = ("<", ">", "*", "d", "H", "8", "^", "s")
 _SPARE_DASHES = ("-", "--", "-.", ":")
 
 
@@ -182,12 +181,3 @@ def wrapped(sentences: Iterable[str], width: int = 170) -> list[str]:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
     return lines
-
-
-def nice_limits(values: Sequence[float]) -> tuple[float, float] | None:
-    finite = np.asarray([v for v in values if np.isfinite(v)])
-    if not len(finite):
-        return None
-    low, high = float(finite.min()), float(finite.max())
-    margin = 0.06 * (high - low) or max(1.0, 0.1 * abs(high))
-    return low - margin, high + margin

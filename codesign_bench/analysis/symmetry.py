@@ -3,8 +3,9 @@
 sibling   are limbs that hang on the same joint alike? Sibling subtrees are matched joint by joint; a pair of joints scores one minus
           the mean difference of bone length, gear, radius and start extension (each as a share of its range), a joint without a
           counterpart scores 0; the mean over all pairs of siblings. Directions do not count. NaN for a design without siblings.
-mirror    is there an axis through the root on whose other side the robot looks the same? Overlap of the silhouette with its
-          mirror image (intersection over union), in the plane of the design, for the best of AXES axes.
+mirror    is there an axis through the root on whose other side the robot looks the same? The share of the bones' area, in the
+          plane of the design, whose mirror image lies on the robot, for the best axis: every 2.5 degrees, towards every bone's
+          ends, and along the robot's principal axes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from codesign_bench.analysis.drawing import Robot
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design
 
 Array = NDArray[Any]
-AXES = 24
-RESOLUTION = 48
+AXES = 72
+ALONG, ACROSS = 12, 3
+"""Sample points of a bone."""
 
 
 def sibling_symmetry(design: Design) -> float:
@@ -57,19 +59,28 @@ def _features(design: Design) -> Array:
 
 
 def mirror_symmetry(robot: Robot, plane: str) -> float:
-    """`plane` is the design's, "xz" or "xy"."""
+    """`plane` is the design's, "xz" or "xy"; a bone that is a point (a sphere) is sampled across only one way."""
     axes = [0, 2] if plane == "xz" else [0, 1]
     start, end = (robot.start - robot.root)[:, axes], (robot.end - robot.root)[:, axes]
-    reach = max(np.linalg.norm(start, axis=1).max(), np.linalg.norm(end, axis=1).max()) + robot.radius.max()
-    line = (np.arange(RESOLUTION) + 0.5) / RESOLUTION * 2 - 1
-    points = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2) * reach
-    inside = _inside(points, start, end, robot.radius)
+    along = start[:, None] + (end - start)[:, None] * ((np.arange(ALONG) + 0.5) / ALONG)[:, None]
+    length = np.linalg.norm(end - start, axis=1)
+    side = np.column_stack([start[:, 1] - end[:, 1], end[:, 0] - start[:, 0]]) / np.maximum(length, 1e-12)[:, None]
+    aside = side[:, None] * ((np.arange(ACROSS) + 0.5) / ACROSS * 2 - 1)[:, None] * robot.radius[:, None, None]
+    points = (along[:, :, None] + aside[:, None]).reshape(-1, 2)
+    area = np.repeat((length + 2 * robot.radius) * robot.radius, ALONG * ACROSS)
     best = 0.0
-    for angle in np.arange(AXES) * np.pi / AXES:
+    for angle in [*np.arange(AXES) * np.pi / AXES, *_likely_axes(start, end, points, area)]:
         c, s = np.cos(2 * angle), np.sin(2 * angle)
-        reflected = _inside(points @ np.array([[c, s], [s, -c]]), start, end, robot.radius)
-        best = max(best, float((inside & reflected).sum() / max(1, (inside | reflected).sum())))
-    return best
+        best = max(best, float(area @ _inside(points @ np.array([[c, s], [s, -c]]), start, end, robot.radius)))
+    return best / float(area.sum())
+
+
+def _likely_axes(start: Array, end: Array, points: Array, area: Array) -> list[float]:
+    """Angles towards the ends of the bones, and of the principal axes of all points."""
+    ends = np.concatenate([start, end])
+    far = ends[np.linalg.norm(ends, axis=1) > 1e-9]
+    _, principal = np.linalg.eigh((points * area[:, None]).T @ points)
+    return [float(np.arctan2(y, x)) for x, y in [*far, *principal.T]]
 
 
 def _inside(points: Array, start: Array, end: Array, radius: Array) -> NDArray[np.bool_]:

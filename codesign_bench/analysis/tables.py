@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from codesign_bench.analysis import measures
-from codesign_bench.analysis.collect import Collection
+from codesign_bench.analysis import measures, statistics
+from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
 from codesign_bench.errors import StorageError
 
@@ -25,23 +25,27 @@ class Bold:
 
 @dataclass(frozen=True)
 class Table:
-    """`notes` are sentences under the table."""
+    """`notes` are sentences under the table; the first `words` columns hold words, the others numbers."""
 
     name: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str | Bold, ...], ...]
     notes: tuple[str, ...] = ()
+    words: int = 1
 
     def markdown(self) -> str:
         def line(cells: Sequence[str]) -> str:
             return "| " + " | ".join(cells) + " |"
 
-        head = [line([_markdown(c) for c in self.columns]), line(["---", *["---:"] * (len(self.columns) - 1)])]
-        body = [line([f"**{_markdown(c.text)}**" if isinstance(c, Bold) else _markdown(c) for c in row]) for row in self.rows]
+        head = [line([plain_markdown(c) for c in self.columns]), line(["---"] * self.words + ["---:"] * (len(self.columns) - self.words))]
+        body = [line([f"**{plain_markdown(c.text)}**" if isinstance(c, Bold) else plain_markdown(c) for c in row]) for row in self.rows]
         if not body:
             body = [line(["no runs", *[""] * (len(self.columns) - 1)])]
-        return "\n".join([f"### {_markdown(self.title)}", "", *head, *body, "", *[f"{_markdown(n)}  " for n in self.notes]]).rstrip() + "\n"
+        return (
+            "\n".join([f"### {plain_markdown(self.title)}", "", *head, *body, "", *[f"{plain_markdown(n)}  " for n in self.notes]]).rstrip()
+            + "\n"
+        )
 
     def latex(self) -> str:
         body = [
@@ -52,7 +56,7 @@ class Table:
             r"\begin{table}[t]",
             r"\centering",
             r"\small",
-            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            rf"\begin{{tabular}}{{{'l' * self.words}{'r' * (len(self.columns) - self.words)}}}",
             r"\toprule",
             " & ".join(_latex(c) for c in self.columns) + r" \\",
             r"\midrule",
@@ -67,14 +71,14 @@ class Table:
 
 
 def write(table: Table, out: Path) -> list[Path]:
-    return [_write(out / f"{table.name}.md", table.markdown()), _write(out / f"{table.name}.tex", table.latex())]
+    return [write_text(out / f"{table.name}.md", table.markdown()), write_text(out / f"{table.name}.tex", table.latex())]
 
 
 def write_csv(frame: pd.DataFrame, out: Path, name: str) -> Path:
-    return _write(out / f"{name}.csv", frame.to_csv(index=False))
+    return write_text(out / f"{name}.csv", frame.to_csv(index=False))
 
 
-def _write(path: Path, text: str) -> Path:
+def write_text(path: Path, text: str) -> Path:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,31 +100,33 @@ def _latex(text: str) -> str:
     return "".join(_SPECIAL.get(c, c) for c in _one_line(text))
 
 
-def _markdown(text: str) -> str:
+def plain_markdown(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|<>])", r"\\\1", _one_line(text))
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text)
+    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()
 
 
 # ---- numbers as text -------------------------------------------------------------------------------------------------
 
 
-def number(value: float) -> str:
-    if value is None or math.isnan(value):
+def number(value: float, like: float | None = None) -> str:
+    """Rounded as suits its size, or the size of the number that it belongs to."""
+    if math.isnan(value):
         return "-"
     if math.isinf(value):
         return "never"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    size = abs(value if like is None else like)
+    return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:,.2f}"
 
 
 def plus_minus(mean: float, std: float) -> str:
-    return number(mean) if math.isnan(std) else f"{number(mean)} ± {number(std)}"
+    return number(mean) if math.isnan(std) else f"{number(mean)} ± {number(std, mean)}"
 
 
-def interval(low: float, high: float) -> str:
-    return "-" if math.isnan(low) or math.isnan(high) else f"[{number(low)}, {number(high)}]"
+def with_interval(value: float, low: float, high: float) -> str:
+    return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low, value)}, {number(high, value)}]"
 
 
 # ---- the table of final returns --------------------------------------------------------------------------------------
@@ -151,3 +157,141 @@ def _cell(row: Any, rivals: pd.DataFrame) -> str | Bold:
     seeds = f"{row['seeds']}" if row["seeds"] == row["runs"] else f"{row['seeds']} of {row['runs']}"
     text = f"{plus_minus(row['mean'], row['std'])} ({seeds})"
     return Bold(text) if len(rivals) > 1 and row["mean"] >= rivals["mean"].max() else text
+
+
+# ---- the other tables ------------------------------------------------------------------------------------------------
+
+
+def summary(collection: Collection) -> Table:
+    """One line per environment and method: everything that is measured on final returns and curves."""
+    frame = measures.summary(collection)
+    share = f"{100 * measures.FRACTION:.0f} %"
+    rows = []
+    for row in frame.to_dict("records"):
+        if row["reached_level"] == 0 and math.isnan(row["steps_to_level"]):
+            level = "-"
+        else:
+            level = "never" if math.isinf(row["steps_to_level"]) else count(row["steps_to_level"])
+            level += f" ({row['reached_level']} of {row['runs']})"
+        rows.append(
+            (
+                env_title(row["env"]),
+                label(row["method"]),
+                f"{row['seeds']} of {row['runs']}",
+                plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
+                with_interval(row["iqm"], row["low"], row["high"]),
+                plus_minus(row["area"], row["area_std"]),
+                level,
+                plus_minus(row["reevaluated"], row["reevaluated_std"]),
+                plus_minus(row["retrained"], row["retrained_std"]),
+            )
+        )
+    columns = ("Environment", "Method", "Seeds", "Final return", "IQM [95 %]", "Mean over steps", f"Steps to {share}", "Fresh", "Retrained")
+    notes = (
+        "Final return: mean ± standard deviation over the seeds that reached the last step. IQM: interquartile mean with a stratified "
+        "bootstrap interval. Mean over steps: area under the curve divided by its steps.",
+        f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there). "
+        "Fresh: re-evaluated in fresh episodes. Retrained: a new controller on the frozen final design.",
+        *measures.shortfall(collection),
+    )
+    return Table("summary", "Returns", columns, tuple(rows), notes, words=2)
+
+
+def pairwise(collection: Collection) -> Table:
+    rows = [
+        (
+            "All" if row["env"] == "all" else env_title(row["env"]),
+            f"{label(row['method'])} against {label(row['other'])}",
+            f"{row['seeds']}, {row['other_seeds']}",
+            with_interval(row["difference"], row["low"], row["high"]),
+            with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
+            number(row["cliffs_delta"]),
+            number(row["hedges_g"]),
+        )
+        for row in measures.pairwise(measures.finals(collection)).to_dict("records")
+    ]
+    columns = ("Environment", "Methods", "Seeds", "Difference [95 %]", "P(better) [95 %]", "Cliff's delta", "Hedges' g")
+    notes = (
+        "Difference of the mean final returns and probability that a run of the first method beats one of the second, with stratified "
+        "bootstrap intervals, which are too narrow with fewer than five seeds.",
+        *measures.shortfall(collection),
+    )
+    return Table("pairwise", "Methods in pairs", columns, tuple(rows), notes, words=2)
+
+
+def cost(collection: Collection) -> Table:
+    """Wall time and speed of the runs as they were recorded, with the machines they ran on."""
+    rows = []
+    for env, method, runs in _curves(collection):
+        timed = [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
+        evaluation, _ = statistics.mean_and_std([e[-1] for _, e in (collection.curve(run, "eval_steps") for run in runs) if len(e)])
+        speed, _ = statistics.mean_and_std([steps / seconds for steps, seconds in timed])
+        rows.append(
+            (
+                env_title(env),
+                label(method),
+                f"{len(runs)}",
+                count(sum(run.steps for run in runs) / len(runs)),
+                plus_minus(*statistics.mean_and_std([seconds / 3600 for _, seconds in timed])),
+                number(speed),
+                "-" if math.isnan(evaluation) else count(evaluation),
+                "; ".join(sorted({_machine(run.manifest) for run in runs})),
+            )
+        )
+    columns = ("Environment", "Method", "Seeds", "Steps", "Hours", "Steps per second", "Evaluation steps", "Machine")
+    notes = (
+        "Per run: charged steps, wall time (mean ± standard deviation over seeds, with evaluation), charged steps per second of wall time, "
+        "steps of evaluation that were not charged. Runs on one machine may have shared it.",
+        "The paper reports about one day per run on 20 cores with a GPU.",
+        *measures.shortfall(collection),
+    )
+    return Table("cost", "Computation cost", columns, tuple(rows), notes, words=2)
+
+
+def exploration(collection: Collection) -> Table:
+    """The appendix's comparison: how many designs a method tries, and how many samples each of them gets."""
+    rows = []
+    for env, method, runs in _curves(collection):
+        tried, per_batch, samples, lengths = [], [], [], []
+        for run in runs:
+            steps, designs = collection.curve(run, "designs")
+            if len(designs) and designs[-1] > 0:
+                tried.append(float(designs[-1]))
+                per_batch.append(float(designs[-1]) / float(steps[-1]) * 50_000)
+                samples.append(float(steps[-1]) / float(designs[-1]))
+            lengths += [float(v[-1]) for _, v in [collection.curve(run, "episode_length")] if len(v)]
+        cells = [plus_minus(*statistics.mean_and_std(values)) for values in (tried, per_batch, samples, lengths)]
+        rows.append((env_title(env), label(method), f"{len(runs)}", *cells))
+    columns = ("Environment", "Method", "Seeds", "Designs tried", "per 50,000 steps", "Steps per design", "Episode length")
+    notes = (
+        "Mean ± standard deviation over seeds, over the whole run. Steps per design: charged steps per design or species; "
+        "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
+        *measures.shortfall(collection),
+    )
+    return Table("exploration", "Exploration of designs", columns, tuple(rows), notes, words=2)
+
+
+def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
+    """How symmetric the final designs are, with and without JSMLPs."""
+    rows = []
+    for env in ordered_envs(frame["env"]):
+        for method in ordered(frame.loc[frame["env"] == env, "method"]):
+            mine = frame[(frame["env"] == env) & (frame["method"] == method)]
+            cells = [plus_minus(*statistics.mean_and_std(mine[kind])) for kind in ("sibling", "mirror", "bodies")]
+            rows.append((env_title(env), label(method), f"{len(mine)}", f"{int(mine['sibling'].notna().sum())}", *cells))
+    columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Mirror symmetry", "Bodies")
+    notes = (
+        "Final designs, mean ± standard deviation over seeds; 1 is perfectly symmetric. Sibling: likeness of limbs that hang on one joint. "
+        "Mirror: overlap of the silhouette with its mirror image.",
+        *measures.shortfall(collection, sorted(set(frame["method"])), bands=False),
+    )
+    return Table("symmetry", "Symmetry of designs", columns, tuple(rows), notes, words=2)
+
+
+def _curves(collection: Collection) -> list[tuple[str, str, tuple[Run, ...]]]:
+    envs, methods = ordered_envs(collection.envs), ordered(collection.methods)
+    return [(env, method, runs) for env in envs for method in methods if (runs := collection.of(env, method))]
+
+
+def _machine(manifest: Mapping[str, Any]) -> str:
+    return f"{manifest.get('cpu') or 'unknown'}, {manifest.get('cores') or '?'} cores"

@@ -1,6 +1,6 @@
 """Figures of learning curves with the final designs underneath: baselines (a), ablations (b), continuous design (d).
 
-comparison(collection, out)     writes comparison.pdf, .svg, .png and final_returns.md, .tex; returns their paths
+comparison(collection, out)     writes comparison.pdf, .svg, .png and final_returns.md, .tex (with `methods`: comparison_returns)
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def comparison(
     with style.styled():
         figure = draw(collection, chosen, envs or style.ordered_envs({*TASKS, *collection.envs}), band, published, designs)
         written = style.save(figure, out, name, formats)
-    table = tables.final_returns(collection, chosen, name="final_returns" if name == "comparison" else f"{name}_returns")
+    table = tables.final_returns(collection, chosen, name="final_returns" if methods is None else f"{name}_returns")
     return written + tables.write(table, out)
 
 
@@ -48,23 +48,27 @@ def draw(
     designs: bool = True,
 ) -> Figure:
     look = style.looks([*methods, *collection.methods])
+    designs = designs and bool(methods)
+    columns = max(1, min(4, len(envs)))
+    lines = -(-len(envs) // columns)
+    width = {1: 4.2, 2: 5.5}.get(columns, style.WIDTH)
     foot = style.wrapped(
         [
             f"Lines and bands: {curves.BANDS[band]}.",
             *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
+            *measures.missing(collection, methods, envs),
             *measures.shortfall(collection, methods),
-        ]
+        ],
+        width=int(24 * width),
     )
-    columns = max(1, min(4, len(envs)))
-    lines = -(-len(envs) // columns)
     handles = curves.legend_handles(methods, look, published)
-    per_line = 5 if len(handles) == 5 else 4
+    per_line = 5 if len(handles) == 5 and columns > 2 else {1: 2, 2: 3}.get(columns, 4)
     top, bottom = 0.16 * -(-len(handles) // per_line) + 0.30, 0.11 * len(foot) + (0.25 if designs else 0.42)
-    panel, pictures = 1.65, 0.78 * -(-len(methods) // 2) if designs else 0.0
+    panel, pictures = (2.2 if columns == 1 else 1.65), 0.78 * -(-len(methods) // 2) if designs else 0.0
     line = panel + (pictures + 0.45 if designs else 0)
     height = line * lines + 0.45 * (lines - 1) + top + bottom
-    figure = Figure(figsize=(style.WIDTH, height))
-    edges = {"left": 0.075, "right": 0.975, "top": 1 - top / height, "bottom": bottom / height}
+    figure = Figure(figsize=(width, height))
+    edges = {"left": 0.525 / width, "right": 1 - 0.175 / width, "top": 1 - top / height, "bottom": bottom / height}
     grid = figure.add_gridspec(lines, columns, **edges, wspace=0.32, hspace=0.45 / line)
     for i, env in enumerate(envs):
         place = grid[i // columns, i % columns]

@@ -19,27 +19,22 @@ BANDS = {"std": "mean and standard deviation over seeds", "iqm": "interquartile 
 
 
 def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], look: dict[str, Look], band: str, marks: bool) -> None:
-    """The curves of one environment; says which methods are missing."""
+    """The curves of one environment."""
     at = measures.grid(collection, env)
-    missing = []
     for method in methods:
         runs = measures.curves(collection, env, method, at)
-        if not len(runs):
-            missing.append(look[method].label)
-            continue
-        _line(axes, at, runs, look[method], band)
+        if len(runs):
+            _line(axes, at, runs, look[method], band)
     axes.set_title(plain(env_title(env)))
     axes.set_xlim(0, max(collection.horizon(env), 1))
     axes.xaxis.set_major_formatter(lambda value, _: count(value) if value else "0")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}")
     axes.locator_params(axis="x", nbins=5)
     axes.locator_params(axis="y", nbins=5)
-    if len(missing) == len(methods):
+    if not axes.lines:
         axes.text(0.5, 0.5, "no runs", transform=axes.transAxes, ha="center", va="center", color="#777777")
+        axes.set_xticks([])
         axes.set_yticks([])
-    elif missing:
-        text = "no runs of " + ", ".join(missing)
-        axes.text(0.98, 0.02, plain(text), transform=axes.transAxes, ha="right", va="bottom", fontsize=5.5, color="#777777")
     if marks:
         _published(axes, env, methods, look)
 

@@ -37,16 +37,15 @@ def under(axes: Axes, text: str, colour: str = "#555555") -> None:
     axes.text(0.5, -0.02, style.plain(text), transform=axes.transAxes, ha="center", va="top", fontsize=6.5, color=colour)
 
 
-def jsmlp(collection: Collection) -> Figure:
-    """(c) The best seed's design with and without JSMLPs, and how symmetric the designs of all seeds are."""
-    envs = style.ordered_envs({"locomotion3d", "swimmer", *collection.envs} & {*TASKS, *collection.envs})
-    frame = champions.symmetries(collection, (WITH, WITHOUT))
+def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
+    """(c) The best seed's design with and without JSMLPs, and how symmetric the designs of all seeds are (`champions.symmetries`)."""
+    envs = style.ordered_envs({"locomotion3d", "swimmer", *(run.env for run in collection.runs if run.method in (WITH, WITHOUT))})
     look = style.looks([WITH, WITHOUT])
     foot = style.wrapped(
         [
             "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
             "Sibling: likeness of limbs on the same joint; mirror: overlap with the mirror image; 1 is perfectly symmetric.",
-            *measures.shortfall(collection, (WITH, WITHOUT)),
+            *measures.shortfall(collection, (WITH, WITHOUT), bands=False),
         ]
     )
     bottom, top, cell = 0.3 + 0.11 * len(foot), 0.25, 1.25
@@ -75,7 +74,7 @@ def _pair(figure: Figure, grid: GridSpec, row: int, collection: Collection, env:
             blank(axes, "no runs" if one is None else "no design on disk")
         else:
             view = View.of(one.run.config["env"])
-            draw(axes, one.robot, view, window(robots, view, 1.6))
+            draw(axes, one.robot, view, window(robots, view))
         if row == 0:
             axes.set_title(title)
         if column == 0:
@@ -91,7 +90,8 @@ def _scores(axes: Axes, frame: pd.DataFrame, kind: str, look: dict[str, style.Lo
     for x, method in enumerate((WITH, WITHOUT)):
         values = frame.loc[frame["method"] == method, kind].dropna().to_numpy(np.float64)
         if not len(values):
-            axes.text(x, 0.5, "none", ha="center", va="center", fontsize=6, color="#777777")
+            nothing = "no siblings" if (frame["method"] == method).any() else "no runs"
+            axes.text(x, 0.25, nothing, ha="center", va="center", fontsize=6, color="#777777")
             continue
         spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(1)
         axes.plot(x + spread, values, ls="none", marker=look[method].marker, color=look[method].colour, markeredgewidth=0, alpha=0.75)
@@ -111,10 +111,10 @@ def process(collection: Collection, method: str = WITH) -> Figure:
         [
             f"Final deterministic episode of {style.label(method)}, best seed.",
             "Skeletons are drawn with the attributes of the finished design.",
-            *measures.shortfall(collection, (method,)),
+            *measures.shortfall(collection, (method,), bands=False),
         ]
     )
-    bottom, top, cell = 0.12 + 0.11 * len(foot), 0.28, 1.1
+    bottom, top, cell = 0.22 + 0.11 * len(foot), 0.28, 1.1
     height = cell * len(rows) + top + bottom
     figure = Figure(figsize=(style.WIDTH, height))
     edges = {"left": 0.04, "right": 0.99, "top": 1 - top / height, "bottom": bottom / height}
@@ -126,7 +126,7 @@ def process(collection: Collection, method: str = WITH) -> Figure:
         for column, robot in enumerate(stages):
             axes = figure.add_subplot(grid[row, column])
             assert view is not None
-            draw(axes, robot, view, window(stages, view, 1.05))
+            draw(axes, robot, view, window(stages, view))
             under(axes, f"{robot.bodies} bodies")
             if row == next(i for i, (_, s, _) in enumerate(rows) if s):
                 axes.set_title("initial" if column == 0 else f"transform {column}", fontsize=8)
@@ -143,14 +143,14 @@ def random_agents(seed: int = 3) -> Figure:
     for column, name in enumerate(TASKS):
         task = make_task(name)
         axes = figure.add_axes((0.01 + column * 0.2475, 0.0, 0.235, 0.86))
-        robot = _robot(grown(task, np.random.default_rng([seed, column])), task)
+        robot = _robot(_grown(task, np.random.default_rng([seed, column])), task)
         view = _view(task)
-        draw(axes, robot, view, window([robot], view, 0.235 * style.WIDTH / (0.86 * 1.75)))
+        draw(axes, robot, view, window([robot], view))
         axes.set_title(style.ENV_TITLES[name])
     return figure
 
 
-def grown(task: Task, rng: np.random.Generator, more: int = 3) -> Design:
+def _grown(task: Task, rng: np.random.Generator, more: int = 3) -> Design:
     """A random design in which something has grown, so that there is something to see."""
     while True:
         design = random_design(task, rng)
@@ -182,5 +182,5 @@ def row_of_champions(
             blank(axes, "no runs" if one is None else "no design\non disk")
         else:
             view = View.of(one.run.config["env"])
-            draw(axes, one.robot, view, window(robots, view, 1.1))
+            draw(axes, one.robot, view, window(robots, view))
         under(axes, look[method].label, look[method].colour)

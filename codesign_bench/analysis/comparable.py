@@ -1,0 +1,101 @@
+"""Which runs may be compared: budget, versions, environment, evaluation and the method's configuration must agree."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from codesign_bench.analysis.reading import Run
+
+STRICT_VERSIONS = ("mujoco", "codesign-bench")
+"""Packages whose version changes results by itself."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Within each group of runs, `value` must agree."""
+
+    what: str
+    group: Callable[[Run], Hashable]
+    value: Callable[[Run], Any]
+
+    def key(self, run: Run) -> str:
+        return json.dumps(self.value(run), sort_keys=True, default=str)
+
+
+def version_of(run: Run, package: str) -> str:
+    versions = run.manifest.get("versions")
+    return str(versions.get(package)) if isinstance(versions, Mapping) else "unknown"
+
+
+def _parts(*keys: str) -> Callable[[Run], dict[str, Any]]:
+    return lambda run: {key: run.config.get(key) for key in keys}
+
+
+_RULES = (
+    _Rule("budget", lambda run: (), lambda run: run.budget),
+    *(_Rule(f"{package} version", lambda run: (), partial(version_of, package=package)) for package in STRICT_VERSIONS),
+    _Rule("configuration", lambda run: run.env, _parts("env", "evaluation")),
+    _Rule("configuration", lambda run: (run.env, run.method), _parts("method", "sampler")),
+)
+"""The last one is the method's own."""
+
+
+def _difference(a: Any, b: Any, most: int = 3) -> str:
+    """In what two plain values differ, in words: "method.ppo.clip 0.9 instead of 0.2"."""
+    found = list(_differences(a, b, ""))
+    rest = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + rest
+
+
+def _differences(a: Any, b: Any, where: str) -> Iterator[str]:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for key in dict.fromkeys([*a, *b]):
+            yield from _differences(a.get(key), b.get(key), f"{where}.{key}".lstrip("."))
+    elif a != b:
+        yield f"{where} {a} instead of {b}".strip()
+
+
+def comparable(runs: Sequence[Run], force: bool) -> tuple[list[Run], list[LeftOut], list[str]]:
+    """The largest set of runs that agree, the others with the reason, and what force mixed."""
+    kept, left_out, forced = list(runs), [], []
+    for rule in _RULES:
+        groups: dict[Hashable, dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
+        for run in kept:
+            groups[rule.group(run)][rule.key(run)].append(run)
+        kept = []
+        for kinds in groups.values():
+            chosen = max(kinds, key=lambda kind: (len(kinds[kind]), sum(run.steps for run in kinds[kind]), kind))
+            for kind, same in kinds.items():
+                unlike = f"unequal {rule.what}: {_difference(rule.value(same[0]), rule.value(kinds[chosen][0]))}"
+                if kind == chosen or force:
+                    kept += same
+                    forced += [unlike] if kind != chosen else []
+                else:
+                    left_out += [LeftOut(run.path, unlike) for run in same]
+    return sorted(kept, key=lambda run: (run.env, run.method, run.seed)), left_out, forced
+
+
+def differing(mine: Iterable[Run], theirs: Iterable[Run]) -> list[str]:
+    """In what two studies are not comparable, in words; the methods' own configurations may differ."""
+    found = []
+    for rule in _RULES[:-1]:
+        groups: dict[Hashable, list[dict[str, Any]]] = defaultdict(lambda: [{}, {}])
+        for side, runs in enumerate((mine, theirs)):
+            for run in runs:
+                groups[rule.group(run)][side][rule.key(run)] = rule.value(run)
+        for a, b in groups.values():
+            if a and b and set(a) != set(b):
+                found.append(f"unequal {rule.what}: {_difference(next(iter(a.values())), next(iter(b.values())))}")
+    return found

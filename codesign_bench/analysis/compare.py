@@ -1,0 +1,147 @@
+"""Two studies against each other: for people who bring their own method, or repeat somebody's runs.
+
+A method that both have is compared with itself; a method that only the first has is compared with each of the second's. Returns are
+taken at the last step that both studies reached in an environment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from codesign_bench.analysis import measures, statistics, style
+from codesign_bench.analysis.collect import Collection, collect, unlike
+from codesign_bench.analysis.tables import Table, number, with_interval
+from codesign_bench.errors import ConfigError
+
+COLUMNS = [
+    *("env", "method", "other", "steps", "seeds", "other_seeds", "mean", "other_mean", "difference", "low", "high"),
+    *("improvement", "improvement_low", "improvement_high", "cliffs_delta", "hedges_g"),
+]
+
+
+def other_study(path: str, study: str, force: bool = False) -> Collection:
+    """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
+    folder = Path(path)
+    if any(folder.glob("*/*/seed_*")):
+        return collect(folder.parent, folder.name, force=force)
+    if (folder / study).is_dir():
+        return collect(folder, study, force=force)
+    raise ConfigError(f"against is '{path}'; allowed is the folder of a study, or a folder of results with a study '{study}'.")
+
+
+def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd.DataFrame:
+    """One row per environment and pair; refuses studies that are not comparable."""
+    problems = unlike(mine, theirs)
+    if problems and not force:
+        raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with --force they are compared all the same.")
+    rows = []
+    for env in style.ordered_envs(set(mine.envs) & set(theirs.envs)):
+        at = min(mine.horizon(env), theirs.horizon(env))
+        for method in style.ordered(run.method for run in mine.runs if run.env == env):
+            rivals = [method] if theirs.of(env, method) else style.ordered(run.method for run in theirs.runs if run.env == env)
+            for other in rivals:
+                a, b = _at(mine, env, method, at), _at(theirs, env, other, at)
+                if len(a) and len(b):
+                    rows.append({"env": env, "method": method, "other": other, "steps": at, **_numbers(a, b)})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _at(collection: Collection, env: str, method: str, steps: float) -> Any:
+    values = measures.curves(collection, env, method, np.array([float(steps)]))[:, 0]
+    return values[np.isfinite(values)]
+
+
+def _numbers(a: Any, b: Any) -> dict[str, float]:
+    gap, chance = statistics.difference_of_means(a, b), statistics.probability_of_improvement([a], [b])
+    return {
+        "seeds": len(a),
+        "other_seeds": len(b),
+        "mean": float(a.mean()),
+        "other_mean": float(b.mean()),
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
+        "improvement": chance.value,
+        "improvement_low": chance.low,
+        "improvement_high": chance.high,
+        "cliffs_delta": statistics.cliffs_delta(a, b),
+        "hedges_g": statistics.hedges_g(a, b),
+    }
+
+
+def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
+    rows = tuple(
+        (
+            style.env_title(row["env"]),
+            style.label(row["method"]),
+            style.label(row["other"]),
+            f"{row['seeds']}, {row['other_seeds']}",
+            style.count(row["steps"]),
+            number(row["mean"]),
+            number(row["other_mean"]),
+            with_interval(row["difference"], row["low"], row["high"]),
+            with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
+            number(row["hedges_g"]),
+        )
+        for row in frame.to_dict("records")
+    )
+    columns = (
+        "Environment",
+        "This study",
+        "Other study",
+        "Seeds",
+        "Steps",
+        "This",
+        "Other",
+        "Difference [95 %]",
+        "P(better) [95 %]",
+        "Hedges' g",
+    )
+    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)), words=3)
+
+
+def _notes(mine: Collection, theirs: Collection) -> list[str]:
+    said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
+    said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
+    said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection)]
+    return said
+
+
+def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
+    """Differences with intervals: pairs down, environments across."""
+    foot = style.wrapped(_notes(mine, theirs))
+    envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row) for row in frame.to_dict("records")]
+    labels = list(dict.fromkeys(pairs))
+    height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
+    canvas = Figure(figsize=(style.WIDTH, height))
+    look = style.looks([*mine.methods, *theirs.methods])
+    left = 0.03 + 0.0068 * max(map(len, labels), default=0)
+    edges = {"left": min(left, 0.45), "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
+    grid = canvas.add_gridspec(1, len(envs), **edges, wspace=0.12)
+    for i, env in enumerate(envs):
+        axes = canvas.add_subplot(grid[0, i])
+        for row in frame[frame["env"] == env].to_dict("records"):
+            colour, y = look[row["method"]].colour, labels.index(_pair(row))
+            if np.isfinite(row["low"]):
+                axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=3, alpha=0.4, solid_capstyle="butt")
+            axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=4.5, markeredgewidth=0)
+        axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
+        axes.set_yticks(range(len(labels)), [style.plain(text) for text in labels] if i == 0 else [""] * len(labels))
+        axes.set_ylim(max(len(labels), 1) - 0.5, -0.6)
+        axes.tick_params(axis="y", length=0)
+        axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
+        axes.locator_params(axis="x", nbins=4)
+        axes.set_title(style.plain(style.env_title(env)) if env else "no environment in common")
+    canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
+    style.note(canvas, foot)
+    return canvas
+
+
+def _pair(row: dict[str, Any]) -> str:
+    same = row["method"] == row["other"]
+    return style.label(row["method"]) if same else f"{style.label(row['method'])} against {style.label(row['other'])}"

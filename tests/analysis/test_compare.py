@@ -1,0 +1,75 @@
+"""Two studies against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from codesign_bench import figures as command
+from codesign_bench.analysis import compare
+from codesign_bench.analysis.collect import collect
+from codesign_bench.errors import ConfigError
+from tests.analysis.study import write_run
+
+
+def test_differences_by_hand(tmp_path: Path) -> None:
+    for seed, (a, b) in enumerate(((5.0, 1.0), (7.0, 3.0), (9.0, 2.0))):
+        write_run(tmp_path / "mine", "my_method", seed=seed, study="new", returns=[1.0, a])
+        write_run(tmp_path / "mine", "nge", seed=seed, study="new", returns=[1.0, b])
+        write_run(tmp_path / "theirs", "nge", seed=seed, study="old", returns=[1.0, b, 50.0])
+        write_run(tmp_path / "theirs", "ess", seed=seed, study="old", returns=[0.0, 0.0, 50.0])
+    mine = collect(tmp_path / "mine", "new")
+    frame = compare.differences(mine, compare.other_study(str(tmp_path / "theirs" / "old"), "new"))
+    rows = {(row["method"], row["other"]): row for row in frame.to_dict("records")}
+    assert set(rows) == {("nge", "nge"), ("my_method", "nge"), ("my_method", "ess")}
+    assert rows["nge", "nge"]["difference"] == 0.0
+    assert rows["my_method", "nge"]["difference"] == 5.0  # at 20,000 steps, which both have
+    assert rows["my_method", "nge"]["steps"] == 20_000
+    assert rows["my_method", "nge"]["improvement"] == 1.0
+    assert 0 < rows["my_method", "nge"]["low"] < 5 < rows["my_method", "nge"]["high"]
+    assert rows["my_method", "ess"]["difference"] == 7.0
+
+
+def test_unlike_studies_are_refused_unless_forced(tmp_path: Path) -> None:
+    write_run(tmp_path, study="a")
+    write_run(tmp_path, study="b", budget="pilot", returns=[1.0])
+    a, b = collect(tmp_path, "a"), collect(tmp_path, "b")
+    with pytest.raises(ConfigError, match=r"not comparable \(unequal budget: name smoke instead of pilot, steps 40000 instead of 2000000"):
+        compare.differences(a, b)
+    frame = compare.differences(a, b, force=True)
+    assert len(frame) == 1 or frame.empty
+    assert any("Forced: unequal budget" in note for note in compare.table(frame, a, b).notes)
+
+
+def test_one_seed_has_no_interval(tmp_path: Path) -> None:
+    write_run(tmp_path, study="a", returns=[3.0])
+    write_run(tmp_path, study="b", returns=[1.0])
+    frame = compare.differences(collect(tmp_path, "a"), collect(tmp_path, "b"))
+    assert frame["difference"].tolist() == [2.0]
+    assert np.isnan(frame["low"]).all()
+
+
+def test_the_command_writes_figures_and_tables(tmp_path: Path) -> None:
+    for study in ("mine", "theirs"):
+        for seed in range(2):
+            write_run(tmp_path, "transform2act" if study == "theirs" else "my_method", seed=seed, study=study)
+    out = tmp_path / "out"
+    arguments = [f"results={tmp_path}", "study=mine", f"out={out}", "only=[against]", "--against", str(tmp_path / "theirs")]
+    assert command.main(arguments) == 0
+    for name in ("against.pdf", "against.svg", "against.png", "against_curves.png", "against.md", "against.tex", "against.csv"):
+        assert (out / name).stat().st_size > 100
+    assert "my\\_method" in (out / "against.md").read_text()
+    # a folder of results with a study of the same name
+    write_run(tmp_path / "elsewhere", study="mine")
+    assert compare.other_study(str(tmp_path / "elsewhere"), "mine").study == "mine"
+
+
+def test_studies_without_a_common_environment(tmp_path: Path) -> None:
+    write_run(tmp_path, env="gap", study="a")
+    write_run(tmp_path, env="swimmer", study="b")
+    a, b = collect(tmp_path, "a"), collect(tmp_path, "b")
+    frame = compare.differences(a, b)
+    assert frame.empty
+    assert "no environment in common" in compare.figure(frame, a, b).axes[0].get_title()

@@ -1,0 +1,229 @@
+"""python -m codesign_bench.figures: everything is made from whatever there is, and says what is missing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import FillBetweenPolyCollection
+from matplotlib.figure import Figure
+from PIL import Image
+
+from codesign_bench import figures as command
+from codesign_bench.analysis import style
+from codesign_bench.analysis.collect import Collection, collect
+from codesign_bench.analysis.figures import comparison, designs
+from codesign_bench.errors import ConfigError, StorageError
+from tests.analysis.study import write_run
+
+NAMES = ("comparison", "ablation", "continuous", "jsmlp", "process", "random_agents", "joint_index", "overview", "aggregate")
+TABLES = (
+    *("final_returns", "summary", "pairwise", "cost", "exploration", "symmetry"),
+    *("hyperparameters_transform2act", "hyperparameters_baselines"),
+)
+
+
+def text_of(figure: Figure) -> str:
+    found = [text.get_text() for text in figure.texts]
+    for axes in figure.axes:
+        found += [axes.get_title(), *(text.get_text() for text in axes.texts)]
+    return " ".join(" ".join(found).split())
+
+
+def panel(figure: Figure, title: str) -> Axes:
+    return next(axes for axes in figure.axes if axes.get_title() == title)
+
+
+def bands(axes: Axes) -> list[Any]:
+    """The bands with something in them."""
+    fills = [item for item in axes.collections if isinstance(item, FillBetweenPolyCollection)]
+    return [fill for fill in fills if any(len(path.vertices) for path in fill.get_paths())]
+
+
+def drawn(collection: Collection, *methods: str, **options: Any) -> Figure:
+    return comparison.draw(collection, methods or style.ordered(collection.methods), ["gap"], **options)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of four methods in two environments."""
+    root = tmp_path_factory.mktemp("results")
+    rng = np.random.default_rng(0)
+    for env in ("gap", "locomotion3d"):
+        for method in ("transform2act", "nge", "transform2act_no_jsmlp", "mine"):
+            for seed in range(2):
+                write_run(root, method, env, seed, returns=rng.normal(5, 1, 4).cumsum())
+    return root
+
+
+def test_everything_is_made_without_simulating(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    for name in ("mj_step", "mj_step1", "mj_step2", "mj_forward"):
+        monkeypatch.setattr(mujoco, name, lambda *_: pytest.fail("figures never simulate"))
+    assert command.main([f"results={results}", "study=study", f"out={tmp_path}"]) == 0
+    for name in NAMES:
+        assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert "<svg" in (tmp_path / f"{name}.svg").read_text()
+        with Image.open(tmp_path / f"{name}.png") as picture:
+            assert np.asarray(picture.convert("L")).std() > 5  # something is drawn
+    for name in TABLES:
+        assert (tmp_path / f"{name}.md").read_text().startswith("### ")
+        assert r"\begin{tabular}" in (tmp_path / f"{name}.tex").read_text()
+    index = (tmp_path / "index.md").read_text()
+    assert all(name in index for name in (*NAMES, *TABLES))
+    assert not list(tmp_path.glob(".*"))
+    assert "from 16 runs" in capsys.readouterr().out
+
+
+def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> None:
+    collection = collect(results, "study")
+    for folder in ("a", "b"):
+        comparison.comparison(collection, tmp_path / folder, band="iqm")
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_strangers_join_the_comparison_with_a_look_of_their_own(results: Path, tmp_path: Path) -> None:
+    command.main([f"results={results}", "study=study", f"out={tmp_path}", "only=[comparison]", "formats=[png]"])
+    assert "| mine |" in (tmp_path / "comparison_returns.md").read_text()
+    look = style.looks(["transform2act", "mine", *(f"stranger{i}" for i in range(20))])
+    assert len({(one.colour, one.dashes) for one in look.values()}) == len(look)
+
+
+# ---- bands and marks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("band", ["std", "iqm"])
+def test_one_seed_has_no_band_and_two_have(tmp_path: Path, band: str) -> None:
+    write_run(tmp_path, seed=0)
+    assert not bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))
+    write_run(tmp_path, seed=1, returns=[4.0, 3.0, 2.0, 1.0])
+    assert len(bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))) == 1
+
+
+def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_left(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, returns=[1.0, 2.0, 3.0, 4.0])
+    write_run(tmp_path, seed=1, returns=[3.0, 4.0])
+    figure = drawn(collect(tmp_path, "study"))
+    axes = panel(figure, "Gap Crosser")
+    whole, dashed = axes.lines
+    np.testing.assert_array_equal(whole.get_ydata(), [2.0, 3.0, np.nan, np.nan])
+    np.testing.assert_array_equal(dashed.get_ydata(), [np.nan, 3.0, 3.0, 4.0])
+    (band,) = bands(axes)
+    assert max(path.vertices[:, 0].max() for path in band.get_paths()) == 20_000
+    assert "Unfinished, dashed where runs are missing: gap/transform2act/seed_1." in text_of(figure)
+
+
+def test_less_than_the_protocol_is_on_the_face(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0)
+    collection = collect(tmp_path, "study")
+    for figure in (drawn(collection), designs.process(collection)):
+        assert "1 seed (6 in the full protocol), 40 k steps (50 M in the full protocol)" in text_of(figure)
+    for seed in range(6):
+        write_run(tmp_path, seed=seed, study="full", budget="paper", returns=[1.0, 2.0], every=25_000_000)
+    assert "full protocol" not in text_of(drawn(collect(tmp_path, "full")))
+
+
+def test_forced_mixtures_and_left_out_runs_are_on_the_face(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0)
+    write_run(tmp_path, seed=1)
+    write_run(tmp_path, seed=2, budget="pilot", returns=[1.0])
+    assert "Left out: gap/transform2act/seed_2." in text_of(drawn(collect(tmp_path, "study")))
+    assert "Forced: unequal budget" in text_of(drawn(collect(tmp_path, "study", force=True)))
+
+
+def test_published_values_are_marks_only_when_asked_for(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0)
+    collection = collect(tmp_path, "study")
+    plain, marked = (panel(drawn(collection, published=p), "Gap Crosser") for p in (False, True))
+    assert len(marked.lines) == len(plain.lines) + 1
+    assert marked.lines[-1].get_ydata() == [3500.0]
+    assert marked.get_ylim()[1] > 3500
+
+
+def test_one_method_and_one_environment(results: Path, tmp_path: Path) -> None:
+    arguments = [f"results={results}", "study=study", f"out={tmp_path}", "methods=[transform2act_no_jsmlp]", "envs=[gap]", "formats=[png]"]
+    assert command.main(arguments) == 0
+    assert "w/o all JSMLPs" in (tmp_path / "final_returns.md").read_text()
+    assert "Swimmer" not in (tmp_path / "final_returns.md").read_text()
+
+
+# ---- bad input -------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_study_gives_figures_that_say_so(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "results" / "empty").mkdir(parents=True)
+    assert command.main([f"results={tmp_path / 'results'}", "study=empty", f"out={tmp_path / 'out'}", "formats=[png]"]) == 0
+    assert all((tmp_path / "out" / f"{name}.png").exists() for name in NAMES)
+    assert "no runs" in text_of(drawn(collect(tmp_path / "results", "empty"), "transform2act"))
+    assert "has no runs" in capsys.readouterr().err
+    assert "no runs" in (tmp_path / "out" / "final_returns.md").read_text()
+
+
+def test_broken_designs_and_rows_do_not_stop_a_figure(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "results", seed=0, returns=[np.nan, 2.0, np.inf, 3.0], tail="5,5000")
+    (folder / "designs" / "final.xml").write_text("<mujoco>")
+    (folder / "designs" / "final.json").write_text("{")
+    (folder / "designs" / "final_process.json").write_text('[{"mjcf": 3}]')
+    (write_run(tmp_path / "results", "transform2act_no_jsmlp", seed=0) / "designs" / "final.xml").unlink()
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=[png]"]) == 0
+    collection = collect(tmp_path / "results", "study")
+    assert "no design on disk" in text_of(drawn(collection))
+    assert "no design process on disk" in text_of(designs.process(collection))
+
+
+def test_missing_methods_are_named(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    assert "No runs of NGE, ESS in Gap Crosser." in text_of(drawn(collect(tmp_path, "study"), "transform2act", "nge", "ess"))
+
+
+@pytest.mark.parametrize("name", ["a_b", "$x^2$", "$\\frac", "<script>alert(1)</script>", "x|y`z`", "100%", "Ü" * 40, "\\input{x}"])
+def test_names_from_users_are_text(tmp_path: Path, name: str) -> None:
+    if "/" in name:
+        name = name.replace("/", "_")
+    write_run(tmp_path / "results", name, returns=[1.0, 2.0])
+    out = tmp_path / "out"
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison]"]) == 0
+    assert "<script>" not in (out / "comparison.svg").read_text()
+    latex = (out / "comparison_returns.tex").read_text()
+    body = latex[latex.index(r"\midrule") : latex.index(r"\bottomrule")]
+    assert not re.search(r"(?<!\\)[$%#_^~]", body.replace(r"$\pm$", "").replace(r"$\dagger$", "").replace(" & ", ""))
+    assert "<script>" not in (out / "comparison_returns.md").read_text()
+
+
+def test_refusals(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "file").write_text("")
+    base = [f"results={tmp_path}", "study=study"]
+    for arguments, sentence in (
+        ([], "study is missing"),
+        ([f"results={tmp_path}", "study=nothing"], "There is no study 'nothing'"),
+        ([*base, "only=[nothing]"], "only holds 'nothing'; allowed are comparison, "),
+        ([*base, "band=minmax"], "band is 'minmax'; allowed are std, iqm"),
+        ([*base, "formats=[gif]"], "allowed are pdf, svg, png"),
+        ([*base, "formats=[]"], "formats is empty"),
+        ([*base, "--against"], "--against is the last argument"),
+        ([*base, "--against", f"{tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "against is '"),
+        ([*base, "--nothing"], "is not understood"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(sentence)):
+            command.main(arguments)
+    with pytest.raises(StorageError, match="cannot be written"):
+        command.main([*base, f"out={tmp_path / 'file'}", "only=[diagrams]"])
+
+
+@pytest.mark.slow
+def test_a_full_study(tmp_path: Path) -> None:
+    """Six seeds of ten methods in four environments, a thousand evaluations each."""
+    rng = np.random.default_rng(0)
+    for env in style.ENV_TITLES:
+        for method in style.LOOKS:
+            for seed in range(6):
+                write_run(tmp_path / "results", method, env, seed, budget="paper", returns=rng.normal(1, 1, 1000).cumsum(), every=50_000)
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}"]) == 0
+    assert "Less than" not in (tmp_path / "out" / "final_returns.md").read_text()
+    assert all((tmp_path / "out" / f"{name}.{kind}").exists() for name in NAMES for kind in style.FORMATS)
