@@ -97,9 +97,9 @@ class Case:
         return self.began[-1]
 
     def until_working(self, process: Forked) -> None:
-        """Waits for a random moment of the run's work, after its first checkpoint in this process."""
+        """Waits for a random moment of the run's work, after its second checkpoint."""
         began = time.time()
-        while process.running() and not (status_of(self.config).get("time", 0) > began and list(self.folder.rglob("*.ckpt"))):
+        while process.running() and not (status_of(self.config).get("time", 0) > began and len(list(self.folder.rglob("*.ckpt"))) > 1):
             time.sleep(0.002)
         time.sleep(float(self.rng.uniform(0, 0.3)))
 
