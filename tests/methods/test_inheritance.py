@@ -16,13 +16,10 @@ from methods.evolution.cohort import select_slots
 from methods.evolution.species import Species, copied
 from tests.methods.population import equal, generations, make, small, weights
 
-METHODS = ("nge", "ess", "rgs")
-
-
 # ---- a species is a PPO run ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ["nge", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ess", "rgs"))])
 def test_without_selection_a_population_is_that_many_ppo_runs(name: str) -> None:
     """Bit for bit where the stack has the same shape, one species at a time; to rounding where they act side by side."""
     off = () if name == "rgs" else ("method.elimination=0",)

@@ -54,7 +54,7 @@ def test_reproduction_charges_nothing() -> None:
     assert method.context.ledger.charged == charged
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["nge", "ess"])
 def test_evaluation_leaves_training_alone(method: str) -> None:
     plain, watched = make(small(method)), make(small(method))
     for _ in range(3):
@@ -85,7 +85,7 @@ def test_a_species_does_not_depend_on_who_is_trained_with_it() -> None:
 # ---- checkpoints --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["nge", "ess", "rgs", "gm_uc"])
+@pytest.mark.parametrize("method", ["nge", "rgs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ess", "gm_uc"))])
 def test_resume_in_the_middle_of_a_generation(method: str, tmp_path: Path) -> None:
     """Every checkpoint, between cohorts too, goes on to the same end."""
     options = {"gm_uc": ("method.gm_uc.enabled=true", "method.gm_uc.steps=3", "budget.steps=1280"), "rgs": ("method.redraw_every=2",)}

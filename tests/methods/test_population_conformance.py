@@ -11,7 +11,8 @@ from codesign_bench.experiment import conformance
 from tests.methods.population import small
 
 IN_SECONDS = [check for check in conformance.CHECKS if check is not conformance.worker_independence]
-METHODS = ("nge", "ess", "rgs")
+OF_EACH = (conformance.equal_charging, conformance.resume_equality, conformance.state_survives, conformance.legal_designs)
+"""Fast tests take these of every method, and all of NGE; the three share most of their code."""
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +20,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("populations")
 
 
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("check", IN_SECONDS, ids=lambda check: check.__name__)
-def test_conformance(check: Callable[..., None], method: str, shared: Path) -> None:
+def test_nge(check: Callable[..., None], shared: Path) -> None:
+    check(small("nge"), shared / "nge")
+
+
+@pytest.mark.parametrize("method", ["ess", "rgs"])
+@pytest.mark.parametrize("check", OF_EACH, ids=lambda check: check.__name__)
+def test_the_others(check: Callable[..., None], method: str, shared: Path) -> None:
     check(small(method), shared / method)
 
 
@@ -31,8 +37,8 @@ def test_with_workers(shared: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["ess", "rgs"])
-def test_with_workers_too(method: str, shared: Path) -> None:
-    conformance.worker_independence(small(method), shared / method)
+def test_the_others_in_full(method: str, shared: Path) -> None:
+    conformance.check(small(method), shared / method)
 
 
 @pytest.mark.slow
