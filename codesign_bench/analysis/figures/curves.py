@@ -28,7 +28,7 @@ def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], 
     axes.set_title(plain(env_title(env)))
     axes.set_xlim(0, 1.015 * max(collection.horizon(env), 1))  # the last mark is whole
     axes.xaxis.set_major_formatter(lambda value, _: count(value) if value else "0")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 10 or value == round(value) else f"{value:.3g}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value == round(value) else f"{value:,.4g}")
     axes.locator_params(axis="x", nbins=5)
     axes.locator_params(axis="y", nbins=5)
     if not axes.lines:
