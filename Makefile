@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 bench: $(STAMP)  ## compare methods on ENV=gap [METHODS=a,b SEEDS=6 BUDGET=paper|pilot|smoke JOBS= LAUNCHER=local|slurm|ray]
 	$(RUN) -m codesign_bench.bench env=$(ENV) budget=$(BUDGET) 'seed=range(0,$(SEEDS))' launcher=$(LAUNCHER) \
-	  $(if $(METHODS),method=$(METHODS)) $(if $(JOBS),hydra.launcher.jobs=$(JOBS)) $(ARGS)
+	  $(if $(filter-out paper,$(BUDGET)),study=bench_$(BUDGET)) $(if $(METHODS),method=$(METHODS)) $(if $(JOBS),hydra.launcher.jobs=$(JOBS)) $(ARGS)
 
 demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as they will look
 	$(RUN) -m codesign_bench.bench env=$(ENV) budget=smoke 'seed=range(0,2)' study=my_demo

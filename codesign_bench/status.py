@@ -56,7 +56,7 @@ def _runs(study: Path) -> Iterator[tuple[str, dict[str, int]]]:
 def _parts(name: str) -> tuple[str, str, int] | None:
     env, method, seed = name.split("/") if name.count("/") == 2 else ("", "", "")
     number = seed.removeprefix("seed_")
-    return (env, method, int(number)) if number.isdigit() and seed.startswith("seed_") else None
+    return (env, method, int(number)) if number.isdecimal() and seed.startswith("seed_") else None
 
 
 def _folders(path: Path) -> list[Path]:
@@ -70,8 +70,8 @@ def _status(root: Path, study: str, name: str, planned: dict[str, int]) -> RunSt
     folder = RunFolder(root / name)
     env, method, seed = _parts(name) or ("", "", 0)
     saved, row = folder.status(), _last_row(folder.progress)
-    steps = int(saved.get("steps", 0))
-    until = max(int(saved.get("until") or 0), planned.get("until", 0))
+    steps = saved.get("steps", 0)
+    until = max(saved.get("until", 0), planned.get("until", 0))
     budget = max(planned.get("steps", 0), until)
     state, reason = saved["status"], str(saved.get("reason", ""))
     if folder.alive():

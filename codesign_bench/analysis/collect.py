@@ -156,7 +156,7 @@ def _table(runs: Sequence[Run], entries: Sequence[Entry]) -> pd.DataFrame:
         kind = np.int64 if key == "seed" else object
         column = np.repeat(np.array([getattr(run, key) for run in runs], dtype=kind), lengths)
         table.insert(position, key, column if key == "seed" else pd.Series(column, dtype="str"))
-    return table.astype({"iteration": np.int64, "steps": np.int64}) if not table["iteration"].isna().any() else table
+    return table.astype({"iteration": np.int64, "steps": np.int64}) if np.isfinite(table["iteration"]).all() else table
 
 
 def _remarks(runs: Sequence[Run]) -> Iterable[str]:

@@ -44,10 +44,10 @@ def _parts(*keys: str) -> Callable[[Run], dict[str, Any]]:
 
 
 _RULES = (
-    _Rule("budget", lambda run: (), lambda run: run.budget),
+    _Rule("budget", lambda run: (), lambda run: {key: run.budget.get(key) for key in ("name", "steps", "evaluate_every")}),
     *(_Rule(f"{package} version", lambda run: (), partial(version_of, package=package)) for package in STRICT_VERSIONS),
     _Rule("configuration", lambda run: run.env, _parts("env", "evaluation")),
-    _Rule("configuration", lambda run: (run.env, run.method), _parts("method", "sampler")),
+    _Rule("configuration", lambda run: (run.env, run.method), lambda run: {**_parts("method", "sampler")(run), "budget": run.budget}),
 )
 """The last one is the method's own."""
 

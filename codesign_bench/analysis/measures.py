@@ -47,14 +47,16 @@ def finals(collection: Collection) -> pd.DataFrame:
 
 
 def _reevaluation(run: Run) -> dict[str, float]:
-    """Mean returns of `python -m codesign_bench.reevaluate`: fresh episodes, and a new controller on the final design. NaN without."""
+    """Mean returns of `python -m codesign_bench.reevaluate`: fresh episodes, and a new controller on the final design. NaN without,
+    and if the run has gone on since."""
     try:
         found = json.loads((run.path / "reevaluation.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         found = {}
-    values = {}
+    values, agent = {}, found.get("agent") if isinstance(found, dict) else None
+    current = isinstance(agent, dict) and agent.get("steps") == run.steps
     for name, part in (("reevaluated", "agent"), ("retrained", "controller")):
-        inner = found.get(part) if isinstance(found, dict) else None
+        inner = found.get(part) if current else None
         value = inner.get("return_mean") if isinstance(inner, dict) else None
         values[name] = float(value) if isinstance(value, (int, float)) else np.nan
     return values

@@ -149,7 +149,7 @@ def _yaml(path: Path) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError):
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):  # a date that there is none is a plain ValueError
         return None
 
 
@@ -168,7 +168,7 @@ def run_of(path: Path, study: str, entry: Entry) -> Run | str:
     try:
         env, method, seed = str(config["env"]["name"]), str(config["method"]["name"]), int(config["seed"])
         budget = int(config["budget"]["steps"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return "its config.yaml lacks env.name, method.name, seed or budget.steps"
     if (env, method, f"seed_{seed}") != path.parts[-3:]:
         return f"its config.yaml is of {env}/{method}/seed_{seed}, another place"

@@ -38,6 +38,7 @@ LOOKS = {
     "nge": Look("NGE", "#D55E00", "s"),
     "ess": Look("ESS", "#009E73", "^"),
     "rgs": Look("RGS", "#CC79A7", "D"),
+    "ess_strict": Look("ESS (strict)", "#117733", "<"),
     "transform2act_no_gnn": Look("w/o GNNs", "#E69F00", "v"),
     "transform2act_no_control_jsmlp": Look("w/o control JSMLP", "#56B4E9", "P"),
     "transform2act_no_jsmlp": Look("w/o all JSMLPs", "#882255", "X"),

@@ -24,7 +24,7 @@ def load_config_of(path: Path) -> dict[str, Any]:
         raise ConfigError(f"run is '{path}'; allowed is the folder of a run, which holds a config.yaml.")
     try:
         config = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, ValueError):
         config = None
     if not isinstance(config, dict):
         raise ConfigError(f"{file} cannot be read as a configuration.")

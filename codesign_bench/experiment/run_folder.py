@@ -25,6 +25,8 @@ import yaml
 from codesign_bench.errors import CodesignError, ConfigError, StorageError
 
 PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium", "numpy", "hydra-core", "pandas", "joblib")
+EXACT_VERSIONS = ("mujoco", "torch")
+"""Packages that decide on the last bit."""
 
 COLUMNS = (
     "iteration",
@@ -124,7 +126,9 @@ class RunFolder:
             value = json.loads((self.path / "status.json").read_text())
         except (OSError, ValueError):
             value = None
-        return value if isinstance(value, dict) and "status" in value else {"status": "missing"}
+        if not isinstance(value, dict) or not isinstance(value.get("status"), str):
+            return {"status": "missing"}
+        return {key: part for key, part in value.items() if key not in ("steps", "until") or type(part) is int}
 
     def set_status(self, status: str, **details: Any) -> None:
         """running, stopped, done or failed, with the steps done and, where there is one, the reason."""
@@ -144,23 +148,40 @@ class RunFolder:
             return False
 
     def open_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
-        """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently. A run
-        without a checkpoint has nothing to lose and begins anew."""
-        path = self.path / "config.yaml"
-        if path.exists() and any(self.checkpoints.glob("*.ckpt")):
+        """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently or made with
+        other versions. A run that never came to a checkpoint has nothing to lose and begins anew."""
+        path, manifest = self.path / "config.yaml", self.path / "manifest.json"
+        begun = path.exists() and any(self.checkpoints.glob("*.ckpt"))
+        if not begun and self.status().get("steps", 0) > 0:
+            raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
+        if begun:
             try:
                 saved = _hashed(yaml.safe_load(path.read_text(encoding="utf-8")))
-            except (OSError, UnicodeDecodeError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+            except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
                 raise RunDiffers(f"{path} cannot be read; move the run folder away and start again.") from None
             changes = list(_differences(saved, _hashed(config)))
             if changes:
                 raise RunDiffers(
                     f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."
                 )
+            self._check_versions(manifest)
         write_atomically(path, yaml.safe_dump(dict(config), sort_keys=False))
-        manifest = self.path / "manifest.json"
-        if not manifest.exists():
+        if not begun or not manifest.exists():
             write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+
+    def _check_versions(self, manifest: Path) -> None:
+        """Another MuJoCo or torch would not go on bit-equally, and the manifest would say something false."""
+        try:
+            versions = json.loads(manifest.read_text(encoding="utf-8"))["versions"]
+            then = {name: versions[name] for name in EXACT_VERSIONS}
+        except (OSError, ValueError, KeyError, TypeError):
+            return  # nothing is known
+        for name, before in then.items():
+            if before != _version(name):
+                raise RunDiffers(
+                    f"The run {self.path} was made with {name} {before}, and here is {_version(name)}; "
+                    f"install {name}=={before} to go on, or choose another study=NAME."
+                )
 
 
 def _locks(handle: TextIO, kind: int) -> bool:

@@ -64,6 +64,9 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, plan: Plan 
     plan = plan or Plan.of(config)
     folder = folder or RunFolder.of(config)
     with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
+        if folder.is_done(config):
+            print(f"{folder.path} is done: {folder.status()['steps']} steps", file=sys.stderr)
+            return "done"
         folder.open_configuration(config, command or sys.argv)
         state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash)
         for warning in warnings:
@@ -110,8 +113,10 @@ class Plan:
         task = task_from_config(parts["env"] or {})
         method = dict(parts["method"] or {})
         name, plugin = method.pop("name", None), method.pop("plugin", None)
-        if not isinstance(name, str) or not isinstance(plugin, str):
+        if not isinstance(name, str) or not isinstance(plugin, str) or not _is_folder_name(name):
             raise ConfigError(f"method.name is {name!r} and method.plugin {plugin!r}; allowed are names.")
+        if not _is_folder_name(task.name):
+            raise ConfigError(f"env.name is {task.name!r}; allowed are names.")
         cls = method_class(plugin)
         steps = cls.iteration_steps(budget)
         _check(settings, budget, steps)
@@ -123,10 +128,14 @@ class Plan:
         return min(groups, available_cores()) if self.settings.workers is None else self.settings.workers
 
 
+def _is_folder_name(name: str) -> bool:
+    return bool(name) and "/" not in name and name not in (".", "..") and "\0" not in name
+
+
 def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
     if settings.workers is not None and settings.workers < 0:
         raise ConfigError(f"workers is {settings.workers}; allowed are whole numbers from 0 up.")
-    if not settings.study or not settings.results:
+    if not settings.results or not _is_folder_name(settings.study):
         raise ConfigError(f"study is {settings.study!r} and results {settings.results!r}; allowed are names of folders.")
     if settings.seed < 0:
         raise ConfigError(f"seed is {settings.seed}; allowed are whole numbers from 0 up.")

@@ -38,5 +38,5 @@ def read(study: Path) -> dict[str, dict[str, int]]:
     with contextlib.suppress(OSError, ValueError):
         content = json.loads((study / NAME).read_text())
         if isinstance(content, dict):
-            return content
+            return {name: run for name, run in content.items() if isinstance(run, dict) and all(type(n) is int for n in run.values())}
     return {}

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codesign_bench.errors import ConfigError
 from methods.evolution.reproduction import Evolution, EvolutionConfig, Offspring
 from methods.evolution.species import Species
 
@@ -14,6 +15,13 @@ from methods.evolution.species import Species
 class ESSConfig(EvolutionConfig):
     amortized: bool
     inherit_if_same_topology: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inherit_if_same_topology and not self.amortized:
+            raise ConfigError(
+                "method.inherit_if_same_topology is true; allowed is false where method.amortized is false: parents start anew too."
+            )
 
 
 class ESS(Evolution):

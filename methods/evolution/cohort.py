@@ -54,7 +54,7 @@ class Cohorts:
 
     def collect(self, members: Sequence[Species], *moment: int) -> list[Rollout]:
         """One batch of each member. `moment` (generation, inner iteration) names the streams of action noise, which depend on
-        nothing else besides the species and the group."""
+        nothing else besides the species and its slots."""
         self.pool.load_state_dict([sampler_state([(members[m].design, members[m].slots[s]) for m, s in p]) for p in self._places])
         rollout = self.pool.collect([self._policy(members, group, moment) for group in range(len(self._places))], self.steps_per_slot)
         columns: list[list[int]] = [[] for _ in members]
@@ -67,8 +67,9 @@ class Cohorts:
 
     def _policy(self, members: Sequence[Species], group: int, moment: tuple[int, ...]) -> StackedPolicy:
         mine = [member for member, _ in self._places[group]]
-        present = sorted(set(mine))
-        seeds = [self._streams.sequence("actions", members[m].number, *moment, group) for m in present]
+        first = dict(reversed(self._places[group]))  # of each member's slots in this group
+        present = sorted(first)
+        seeds = [self._streams.sequence("actions", members[m].number, *moment, first[m]) for m in present]
         return stacked_policy([members[m].controller for m in present], [mine.count(m) for m in present], seeds)
 
 

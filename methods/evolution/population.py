@@ -20,12 +20,12 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
 from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.ppo import PPOConfig
+from codesign_bench.learning.ppo import LearningError, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from methods.evolution.acting import single_policy
 from methods.evolution.cohort import Cohorts
 from methods.evolution.controller import Controller, ControllerConfig, ValueConfig
-from methods.evolution.selection import Candidate, fitness_of, ranked, window
+from methods.evolution.selection import DEAD, Candidate, fitness_of, ranked, window
 from methods.evolution.species import Nursery, Species, copied
 
 
@@ -49,7 +49,7 @@ class PopulationConfig:
 
 @dataclass
 class Incumbent:
-    """The fittest species of all generations, with its controller as it was then."""
+    """The fittest species of all generations, with its controller as it was at the end of that generation."""
 
     species: int
     generation: int
@@ -110,13 +110,17 @@ class PopulationMethod(Method):
             rollouts = self.cohorts.collect(members, self.generation, inner)
             for species, rollout, mine in zip(members, rollouts, earned, strict=True):
                 steps, bootstrap = steps_of_rollout(rollout, self.task.space)
-                losses = species.ppo.learn(rollout, steps, bootstrap, species.shuffle)
-                species.controller.merge(steps)
                 species.steps += rollout.num_steps
                 species.episodes += len(rollout.episodes)
+                self._episodes += rollout.episodes
+                try:
+                    losses = species.ppo.learn(rollout, steps, bootstrap, species.shuffle)
+                except LearningError:  # one species that cannot learn must not end the run of all
+                    mine.append(DEAD)
+                    continue
+                species.controller.merge(steps)
                 if inner in counted:
                     mine.append(fitness_of(rollout.episodes, species.open_return))
-                self._episodes += rollout.episodes
                 self._losses.append(list(astuple(losses)))
         for species, mine in zip(members, earned, strict=True):
             species.fitness = float(np.mean(mine))
@@ -129,7 +133,11 @@ class PopulationMethod(Method):
         newborn = [species for species in self.population if species.born == self.generation]
         fitness = np.array([species.fitness for species in self.population])
         alive = fitness[np.isfinite(fitness)]
-        losses = dict(zip(("policy", "value", "gradient_norm", "clipped"), np.mean(self._losses, axis=0).tolist(), strict=True))
+        losses = dict(
+            zip(
+                ("policy", "value", "gradient_norm", "clipped"), np.mean(self._losses or [[float("nan")] * 4], axis=0).tolist(), strict=True
+            )
+        )
         metrics = {
             **losses,
             "fitness_best": best.fitness,

@@ -48,14 +48,14 @@ class Species:
     def __init__(self, nursery: Nursery, number: int, design: Design, born: int, mutation: str, parent: int | None) -> None:
         self.number, self.design, self.born, self.mutation, self.parent = number, design, born, mutation, parent
         self.nursery = nursery
-        self.fitness = math.nan
         self.episodes, self.steps = 0, 0
         self.restarts = -1
         self.restart()
 
     def restart(self) -> None:
-        """Fresh weights, optimisers and episodes."""
+        """Fresh weights, optimisers and episodes, and nothing known of their fitness."""
         self.restarts += 1
+        self.fitness = math.nan
         nursery, name = self.nursery, (self.number, self.restarts)
         seed = nursery.streams.integer("networks", *name)
         self.controller = Controller(self.design, nursery.task, nursery.controller, nursery.value, seed)

@@ -68,12 +68,14 @@ def test_normalised_by_the_best_method(tmp_path: Path) -> None:
 
 def test_reevaluation_joins_as_columns_of_its_own(tmp_path: Path) -> None:
     folder = write_run(tmp_path, seed=0, returns=[7.0])
-    (folder / "reevaluation.json").write_text(json.dumps({"agent": {"return_mean": 5.0}, "controller": None}))
+    (folder / "reevaluation.json").write_text(json.dumps({"agent": {"return_mean": 5.0, "steps": 10_000}, "controller": None}))
     (write_run(tmp_path, seed=1, returns=[7.0]) / "reevaluation.json").write_text("[")
     frame = measures.finals(collect(tmp_path, "study"))
     np.testing.assert_array_equal(frame["reevaluated"], [5.0, np.nan])
     np.testing.assert_array_equal(frame["retrained"], [np.nan, np.nan])
     assert measures.summary(collect(tmp_path, "study"))["reevaluated"].tolist() == [5.0]
+    write_run(tmp_path, seed=0, returns=[7.0, 8.0])
+    assert np.isnan(measures.finals(collect(tmp_path, "study"))["reevaluated"][0]), "the run has gone on since"
 
 
 def test_curves_of_unlike_lengths_share_a_grid(tmp_path: Path) -> None:

@@ -387,3 +387,38 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_outcome_of_a_folder_without_checkpoints(toy: Toys) -> None:
     with pytest.raises(AssertionError, match="has no checkpoint"):
         outcome(toy())
+
+
+# ---- runs that must not go on ----------------------------------------------------------------------------------------
+
+
+def test_results_without_a_checkpoint_are_never_begun_anew(toy: Toys) -> None:
+    """A study that was sent around has no checkpoints: what is done is done, and what is not cannot go on."""
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    for path in (folder_of(config) / "checkpoints").iterdir():
+        path.unlink()
+    before = contents(folder_of(config))
+    assert runner.run(changed(config, budget={"until": 80})) == "done"
+    with pytest.raises(RunDiffers) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "has results, but no checkpoint")
+    assert contents(folder_of(config)) == before
+
+
+def test_a_run_goes_on_with_the_versions_that_it_was_made_with(toy: Toys) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    path = folder_of(config) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["versions"]["mujoco"] = "3.3.0"
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(RunDiffers) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "was made with mujoco 3.3.0", "mujoco==3.3.0")
+
+
+@pytest.mark.parametrize("change", [{"study": "a/b"}, {"study": ".."}, {"method": {"name": "../toy"}}, {"method": {"name": ""}}])
+def test_names_that_lead_elsewhere(toy: Toys, change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="allowed are names"):
+        runner.Plan.of(changed(toy(), **change))

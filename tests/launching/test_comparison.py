@@ -53,3 +53,23 @@ def test_figure_and_table_say_how_far(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (figures / "comparison.png").stat().st_size > 1000
     assert "Compared at 20,000 steps on gap" in (figures / "final_returns.md").read_text()
     assert "no selection yet: ess" in (figures / "comparison.svg").read_text().replace("\n", " ")
+
+
+def test_evaluations_that_are_not_in_common(tmp_path: Path) -> None:
+    """One method is evaluated every 20,000 steps and has 40,000, the other every 10,000 and has 30,000: compared at 20,000."""
+    write_run(tmp_path, "nge", returns=[1, 2], every=20_000, designs=False)
+    write_run(tmp_path, "transform2act", returns=[1, 2, 3], designs=False)
+    found = in_common(collect(tmp_path, "study"))
+    assert found.horizon("gap") == 20_000
+    assert found.table.groupby("method")["return_mean"].apply(list).to_dict() == {"nge": [1.0], "transform2act": [1.0, 2.0]}
+
+
+def test_nothing_in_common_yet(tmp_path: Path) -> None:
+    """A population method has ended its first generation, the other method is not so far."""
+    write_run(tmp_path, "rgs", returns=[5], every=40_000, designs=False)
+    write_run(tmp_path, "transform2act", returns=[1, 2], designs=False)
+    found = in_common(collect(tmp_path, "study"))
+    assert not found.runs
+    assert len(found.left_out) == 2
+    assert found.notes == ("There is nothing to compare yet: the methods have no evaluation in common.",)
+    assert main([str(tmp_path), "study"]) == 0

@@ -17,7 +17,7 @@ from codesign_bench.errors import BudgetError
 from codesign_bench.experiment import checkpoint, runner
 from codesign_bench.experiment.equality import must_equal, outcome
 from codesign_bench.experiment.evaluation import evaluate
-from codesign_bench.learning.ppo import PPO
+from codesign_bench.learning.ppo import PPO, LearningError
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.structured import merged
 from methods.evolution import population as population_module
@@ -375,3 +375,21 @@ def test_optimisers_are_of_their_own() -> None:
     assert all(isinstance(species.ppo, PPO) for species in method.population)
     actors = [weights(species)["actor"] for species in method.population]
     assert not any(equal(actors[0], other) for other in actors[1:])  # independent seeds
+
+
+def test_a_species_that_cannot_learn_dies_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learn = PPO.learn
+    calls = iter(range(1000))
+
+    def sometimes(self: PPO, *arguments: Any) -> Any:
+        if next(calls) == 1:
+            raise LearningError("not finite", {})
+        return learn(self, *arguments)
+
+    monkeypatch.setattr(PPO, "learn", sometimes)
+    config = small("nge", results=tmp_path)
+    assert runner.run(config, []) == "done"
+    rows = tables(config)["genealogy"]
+    dead = [row for row in rows if row["fitness"] == "-inf"]
+    assert [(row["generation"], row["species"]) for row in dead] == [("0", "1")]
+    assert not [row for row in rows if row["species"] == "1" and row["generation"] != "0"]
