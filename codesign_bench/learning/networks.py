@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -17,12 +18,30 @@ OUTPUT_SCALE = 0.1
 """Initial output weights are scaled by this, and output biases start at zero."""
 
 
-def check_sizes(gnn: tuple[int, ...] | None, mlp: tuple[int, ...], where: str) -> None:
+Sizes = tuple[int, ...]
+"""Of a network's layers."""
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+"""What a Gaussian's log-density has besides its exponent and its log standard deviation."""
+
+
+def check_sizes(gnn: Sizes | None, mlp: Sizes, where: str) -> None:
     """Raises ConfigError unless these can be the sizes of a network's layers."""
     if gnn is not None and (not gnn or min(gnn) < 1):
         raise ConfigError(f"{where}.gnn is {list(gnn)}; allowed is a list of whole numbers from 1 up, or null where it may be left out.")
     if mlp and min(mlp) < 1:
         raise ConfigError(f"{where}.mlp is {list(mlp)}; allowed is a list of whole numbers from 1 up.")
+
+
+@dataclass(frozen=True)
+class ValueConfig:
+    """`value` in the configuration of a method."""
+
+    gnn: Sizes
+    mlp: Sizes
+
+    def __post_init__(self) -> None:
+        check_sizes(self.gnn, self.mlp, "method.value")
 
 
 class GNN(nn.Module):

@@ -18,15 +18,13 @@ from torch import Tensor, nn
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.networks import NodeNetwork, ValueNetwork, check_sizes
+from codesign_bench.learning.networks import HALF_LOG_TWO_PI, NodeNetwork, Sizes, ValueConfig, ValueNetwork, check_sizes
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
-Sizes = tuple[int, ...]
-HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -41,15 +39,6 @@ class ControllerConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self.gnn, self.mlp, "method.controller")
-
-
-@dataclass(frozen=True)
-class ValueConfig:
-    gnn: Sizes
-    mlp: Sizes
-
-    def __post_init__(self) -> None:
-        check_sizes(self.gnn, self.mlp, "method.value")
 
 
 class Controller(nn.Module):

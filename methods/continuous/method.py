@@ -15,10 +15,11 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
 from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from codesign_bench.simulation.workers import Group
-from methods.continuous.controller import Controller, ControllerConfig, Value, ValueConfig
+from methods.continuous.controller import Controller, ControllerConfig, Value
 from methods.continuous.distribution import DesignConfig, DesignDistribution
 from methods.continuous.parameters import DesignParameters
 

@@ -16,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from codesign_bench.learning.networks import JointMLP
+from codesign_bench.learning.networks import HALF_LOG_TWO_PI, JointMLP
 from codesign_bench.learning.normaliser import CLIP, LEAST_DEVIATION, Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
-from methods.evolution.controller import HALF_LOG_TWO_PI, Controller, FlatActor, GraphActor
+from methods.evolution.controller import Controller, FlatActor, GraphActor
 
 Array = NDArray[Any]
 

@@ -5,7 +5,6 @@ Both are a policy, a value network and one normaliser of what they see. The root
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +16,12 @@ from torch import Tensor, nn
 from codesign_bench.design.graph import Design
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.networks import JointMLP, NodeNetwork, ValueNetwork, check_sizes
+from codesign_bench.learning.networks import HALF_LOG_TWO_PI, JointMLP, NodeNetwork, Sizes, ValueConfig, ValueNetwork, check_sizes
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import CONTROL
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
-Sizes = tuple[int, ...]
-HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -37,17 +34,6 @@ class ControllerConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self.gnn, self.mlp, "method.controller")
-
-
-@dataclass(frozen=True)
-class ValueConfig:
-    """As of the controller; it has a GNN where the controller has one."""
-
-    gnn: Sizes
-    mlp: Sizes
-
-    def __post_init__(self) -> None:
-        check_sizes(self.gnn, self.mlp, "method.value")
 
 
 class Controller:

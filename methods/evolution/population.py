@@ -20,11 +20,12 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
 from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.ppo import LearningError, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from methods.evolution.acting import single_policy
 from methods.evolution.cohort import Cohorts
-from methods.evolution.controller import Controller, ControllerConfig, ValueConfig
+from methods.evolution.controller import Controller, ControllerConfig
 from methods.evolution.selection import DEAD, Candidate, fitness_of, ranked, window
 from methods.evolution.species import Nursery, Species, copied
 

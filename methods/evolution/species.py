@@ -11,11 +11,12 @@ import torch
 
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks.base import Task
-from methods.evolution.controller import Controller, ControllerConfig, ValueConfig
+from methods.evolution.controller import Controller, ControllerConfig
 
 Slot = dict[str, Any]
 """The state of one slot of a sampler: its stream of starts and its open episode."""

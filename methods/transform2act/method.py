@@ -11,7 +11,7 @@ import torch
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
 from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.networks import check_sizes
+from codesign_bench.learning.networks import Sizes, ValueConfig, check_sizes
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import Rollout
@@ -19,7 +19,6 @@ from codesign_bench.simulation.workers import Group
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy, Value
 
 Head = Literal["jsmlp", "mlp", "linear"]
-Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -53,12 +52,6 @@ class JSMLPConfig:
 
 
 @dataclass(frozen=True)
-class ValueConfig:
-    gnn: Sizes
-    mlp: Sizes
-
-
-@dataclass(frozen=True)
 class Transform2ActConfig:
     start: Literal["initial", "expert"]
     skeleton: SkeletonConfig
@@ -70,7 +63,7 @@ class Transform2ActConfig:
 
     def __post_init__(self) -> None:
         TransformSteps(self.skeleton.steps, self.attribute.steps)
-        for where in ("skeleton", "attribute", "execution", "value"):
+        for where in ("skeleton", "attribute", "execution"):
             part = getattr(self, where)
             check_sizes(part.gnn, part.mlp, f"method.{where}")
 

@@ -18,7 +18,7 @@ from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NUM_SKELETON_A
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
 from codesign_bench.learning.batch import NUM_STAGES, Steps
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.networks import NodeNetwork, ValueNetwork
+from codesign_bench.learning.networks import HALF_LOG_TWO_PI, NodeNetwork, ValueNetwork
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, ATTRIBUTES, CONTROL, SKELETON, Stage
 from codesign_bench.simulation.graphs import Decision, GraphBatch
@@ -27,7 +27,6 @@ from codesign_bench.tasks.base import Task
 Array = NDArray[Any]
 COLUMNS = {Stage.SKELETON: slice(SKELETON, SKELETON + 1), Stage.ATTRIBUTE: ATTRIBUTES, Stage.EXECUTION: slice(CONTROL, CONTROL + 1)}
 """Which columns of a node's action a stage reads."""
-HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)

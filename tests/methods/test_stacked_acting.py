@@ -11,12 +11,13 @@ import torch
 
 from codesign_bench.design.graph import Design
 from codesign_bench.learning.batch import steps_of
+from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.graphs import DesignTable, GraphBatch
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks import TASKS, Task, make_task
 from methods.evolution.acting import single_policy, stacked_policy
-from methods.evolution.controller import Controller, ControllerConfig, ValueConfig
+from methods.evolution.controller import Controller, ControllerConfig
 from methods.evolution.random_design import random_design
 
 VALUE = ValueConfig((8, 8), (8,))
