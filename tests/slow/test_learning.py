@@ -1,4 +1,5 @@
-"""Transform2Act learns to leap forward, not just to fall: 200,000 steps of 2D locomotion, some two minutes on two cores."""
+"""Transform2Act learns to run forward, not just to stay up: 750,000 steps of 2D locomotion with the paper's batch, some four
+minutes on two cores. Until about 0.4 million the most likely design is the initial one, which falls where it stands."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from codesign_bench.experiment.runner import run
 
 @pytest.mark.slow
 def test_transform2act_on_locomotion2d(tmp_path: Path) -> None:
-    config = load_config(
-        "config", ["env=locomotion2d", "budget=pilot", "budget.until=200000", "seed=0", f"results={tmp_path}", "progress=false"]
-    )
+    config = load_config("config", ["env=locomotion2d", "budget.until=750000", "seed=0", f"results={tmp_path}", "progress=false"])
     assert run(config) == "done"
     progress = pd.read_csv(RunFolder.of(config).progress)
-    assert progress["steps"].tolist() == list(range(50_000, 200_001, 50_000))
-    assert progress["return_mean"].max() > 100, "at random about 40: it falls where it stands"
-    assert progress["net_displacement"].max() > 0.3
+    assert progress["steps"].tolist() == list(range(50_000, 750_001, 50_000))
+    best = progress.loc[progress["return_mean"].idxmax()]
+    assert best["return_mean"] > 150, "falling where it stands gives about 42"
+    assert best["return_mean"] - best["episode_length"] > 50, "the bonus for being alive is one a step; the rest is speed"
+    assert best["net_displacement"] > 0.4
+    assert progress["train_return"].iloc[-1] > 2 * progress["train_return"].iloc[0]
     assert progress["unstable"].iloc[-1] == 0
