@@ -31,17 +31,17 @@ setup: $(STAMP)  ## install everything into .venv (the other targets do it by th
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) on this machine; install Python 3.11 or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
-	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 bench: $(STAMP)  ## compare methods on ENV=gap [METHODS=a,b SEEDS=6 BUDGET=paper|pilot|smoke JOBS= LAUNCHER=local|slurm|ray]
 	$(RUN) -m codesign_bench.bench env=$(ENV) budget=$(BUDGET) 'seed=range(0,$(SEEDS))' launcher=$(LAUNCHER) \
-	  $(if $(filter-out paper,$(BUDGET)),study=bench_$(BUDGET)) $(if $(METHODS),method=$(METHODS)) $(if $(JOBS),hydra.launcher.jobs=$(JOBS)) $(ARGS)
+	  $(if $(filter-out paper,$(BUDGET)),study=bench_$(BUDGET)) $(if $(METHODS),method=$(METHODS)) $(if $(and $(JOBS),$(filter local,$(LAUNCHER))),hydra.launcher.jobs=$(JOBS)) $(ARGS)
 
 demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as they will look
-	$(RUN) -m codesign_bench.bench env=$(ENV) budget=smoke 'seed=range(0,2)' study=my_demo
+	$(RUN) -m codesign_bench.bench experiment=demo env=$(ENV) study=my_demo
 	$(RUN) -m codesign_bench.figures study=my_demo
 	$(RUN) -m codesign_bench.report study=my_demo
 

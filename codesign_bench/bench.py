@@ -6,14 +6,18 @@ that was stopped at the end of a round is an exact prefix of the full one. The c
 
 from __future__ import annotations
 
+import math
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from codesign_bench.command_line import run, swept_values
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import Config, Ending
-from codesign_bench.launching.sweep import Launch, Sweep, check, report, run_sweep, say
+from codesign_bench.launching.local import stopped_by_signals
+from codesign_bench.launching.sweep import Launch, Sweep, report, run_sweep, say
 from codesign_bench.launching.watch import Watch
 
 ROUNDS = (400_000, 2_000_000, 10_000_000, 50_000_000)
@@ -33,27 +37,37 @@ class Bench(Sweep):
     def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
         runs = self.prepared(configs)
         rounds = rounds_of(runs)
-        for until in rounds:
-            check([shortened(run, until) for run in runs])
         endings: list[Ending] = []
+        stopped = threading.Event()
         print(plan_in_words(runs, rounds), file=sys.stderr)
-        for number, until in enumerate(rounds, 1):
-            part = [shortened(run, until) for run in runs]
-            with Watch(part, f"round {number} of {len(rounds)}") as watch:
-                self.finished = watch.finished
-                endings = self.run(launch, part)
-            if any(ending.state == "stopped" for ending in endings):
-                break
+        with stopped_by_signals(stopped.set):
+            for number, until in enumerate(rounds, 1):
+                part = [shortened(run, until) for run in runs]
+                if until != rounds[-1] and all(RunFolder.of(run).is_done(run) for run in part):
+                    continue
+                with Watch(part, f"round {number} of {len(rounds)}") as watch:
+                    self.finished = watch.finished
+                    endings = self.run(launch, part)
+                if stopped.is_set() or any(ending.state in ("stopped", "in use") for ending in endings):
+                    break  # nobody gets more steps while others wait for theirs
         return endings
+
+    def __call__(self, config: Any) -> Ending:
+        raise ConfigError("A benchmark in rounds needs one of our launchers; say launcher=local, slurm or ray.")
 
 
 def rounds_of(runs: Sequence[Config]) -> list[int]:
-    """The rounds below the budget, which must be the same for all, and the budget itself."""
+    """The rounds below the budget, which must be the same for all, and the budget itself. A round ends where every method has
+    whole iterations, so with larger ones than the paper's it may end later."""
     budgets = {run["budget"]["until"] for run in runs}
     if len(budgets) != 1:
         raise ConfigError(f"The runs have the budgets {', '.join(map(str, sorted(budgets)))}; allowed is one for all.")
     (steps,) = budgets
-    return [until for until in ROUNDS if until < steps] + [steps]
+    from codesign_bench.experiment.runner import Plan
+
+    whole = math.lcm(*(Plan.of(run).iteration_steps for run in runs))
+    ends = {-(-until // whole) * whole for until in ROUNDS}
+    return [*sorted(until for until in ends if until < steps), steps]
 
 
 def plan_in_words(runs: Sequence[Config], rounds: Sequence[int]) -> str:

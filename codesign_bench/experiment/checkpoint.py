@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,14 @@ def save(folder: Path, steps: int, state: dict[str, Any], configuration_hash: st
             old.unlink()
 
 
-def load_latest(folder: Path, configuration_hash: str) -> tuple[dict[str, Any] | None, list[str]]:
-    """The newest checkpoint that is whole, or None if there is none at all, and a warning for each one that was passed over."""
+def load_latest(folder: Path, configuration_hash: str, keys: Sequence[str] = ()) -> tuple[dict[str, Any] | None, list[str]]:
+    """The newest checkpoint that is whole and has these keys, or None if there is none at all, and a warning for each one that
+    was passed over."""
     warnings: list[str] = []
     files = sorted(folder.glob("*.ckpt"), reverse=True)
     for file in files:
         try:
-            return load(file, configuration_hash), warnings
+            return load(file, configuration_hash, keys), warnings
         except CheckpointError as error:
             if not isinstance(error, _Damaged):
                 raise
@@ -58,7 +60,7 @@ class _Damaged(CheckpointError):
     pass
 
 
-def load(file: Path, configuration_hash: str) -> dict[str, Any]:
+def load(file: Path, configuration_hash: str, keys: Sequence[str] = ()) -> dict[str, Any]:
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -76,5 +78,6 @@ def load(file: Path, configuration_hash: str) -> dict[str, Any]:
         raise CheckpointError(f"The checkpoint {file} was written by version {version}; this is {__version__}.")
     if configuration != configuration_hash:
         raise CheckpointError(f"The checkpoint {file} belongs to another configuration ({configuration}, not {configuration_hash}).")
-    result: dict[str, Any] = state
-    return result
+    if not isinstance(state, dict) or not set(keys) <= state.keys():
+        raise _Damaged(f"The checkpoint {file} does not hold the state of a run.")
+    return state

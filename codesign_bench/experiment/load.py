@@ -12,7 +12,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.method import Agent, Context
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import Plan, Run
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 
@@ -38,7 +38,7 @@ def load_champion(path: Path) -> tuple[Agent, Plan]:
 
 
 def load_state(plan: Plan, folder: RunFolder) -> dict[str, Any]:
-    state, _ = checkpoint.load_latest(folder.checkpoints, plan.hash)
+    state, _ = checkpoint.load_latest(folder.checkpoints, plan.hash, Run.STATE)
     if state is None:
         raise ConfigError(f"The run {folder.path} has no checkpoint yet; let it take at least one iteration.")
     return state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import fcntl
 import hashlib
 import io
@@ -67,7 +68,17 @@ def configuration_hash(config: Mapping[str, Any]) -> str:
 def _hashed(config: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in NOT_HASHED}
     kept["budget"] = {key: value for key, value in kept["budget"].items() if key != "until"}
-    return kept
+    plain: dict[str, Any] = _plain(kept)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Equal values look the same: 0.0 as 0, tuples as lists."""
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class RunFolder:
@@ -101,9 +112,9 @@ class RunFolder:
                 time.sleep(0.1)  # somebody may have asked just now whether it is `alive`
             if not _locks(handle, fcntl.LOCK_EX):
                 raise RunInUse(f"The run {self.path} is in use by {self._owner(handle)}; nothing was done.")
-            handle.truncate(0)
-            handle.write(f"process {os.getpid()} on {socket.gethostname()}")
-            handle.flush()
+            with contextlib.suppress(OSError):  # who holds it is only for people to read; a full disk is told by what must be written
+                os.ftruncate(handle.fileno(), 0)
+                os.write(handle.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
             yield
 
     def alive(self) -> bool:
@@ -111,7 +122,7 @@ class RunFolder:
         try:
             with open(self.path / ".lock") as handle:
                 return not _locks(handle, fcntl.LOCK_SH)
-        except OSError:
+        except (OSError, ConfigError):
             return False
 
     @staticmethod
@@ -147,14 +158,13 @@ class RunFolder:
         except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
             return False
 
-    def open_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
-        """Writes configuration and manifest of a new run; refuses to go on with one that was configured differently or made with
-        other versions. A run that never came to a checkpoint has nothing to lose and begins anew."""
-        path, manifest = self.path / "config.yaml", self.path / "manifest.json"
-        begun = path.exists() and any(self.checkpoints.glob("*.ckpt"))
-        if not begun and self.status().get("steps", 0) > 0:
+    def check_configuration(self, config: Mapping[str, Any]) -> None:
+        """Refuses to go on with a run that was configured differently or made with other versions. One that never came to a
+        checkpoint has nothing to lose and begins anew."""
+        path = self.path / "config.yaml"
+        if not self._begun and self.status().get("steps", 0) > 0:
             raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
-        if begun:
+        if self._begun:
             try:
                 saved = _hashed(yaml.safe_load(path.read_text(encoding="utf-8")))
             except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
@@ -164,10 +174,18 @@ class RunFolder:
                 raise RunDiffers(
                     f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."
                 )
-            self._check_versions(manifest)
-        write_atomically(path, yaml.safe_dump(dict(config), sort_keys=False))
-        if not begun or not manifest.exists():
+            self._check_versions(self.path / "manifest.json")
+
+    def write_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
+        """Configuration and, for a new run, manifest. What was refused must not get here: it would rewrite a good run's."""
+        manifest = self.path / "manifest.json"
+        write_atomically(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
+        if not self._begun or not manifest.exists():
             write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+
+    @property
+    def _begun(self) -> bool:
+        return (self.path / "config.yaml").exists() and any(self.checkpoints.glob("*.ckpt"))
 
     def _check_versions(self, manifest: Path) -> None:
         """Another MuJoCo or torch would not go on bit-equally, and the manifest would say something false."""
@@ -185,10 +203,15 @@ class RunFolder:
 
 
 def _locks(handle: TextIO, kind: int) -> bool:
+    """False if somebody else holds it. A file system without locks must not look like one where everything is in use."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise ConfigError(
+            f"The file system of {handle.name} cannot lock files ({error.strerror}); choose a folder that can with results=DIR."
+        ) from None
     return True
 
 
@@ -196,12 +219,8 @@ def _differences(saved: Any, wanted: Any, where: str = "") -> Iterator[str]:
     if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
         for key in sorted({*saved, *wanted}):
             yield from _differences(saved.get(key), wanted.get(key), f"{where}.{key}".lstrip("."))
-    elif _plain(saved) != _plain(wanted):
+    elif saved != wanted or type(saved) is not type(wanted):  # True is no 1
         yield f"{where} is {saved!r} on disk and {wanted!r} now"
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _manifest(config: Mapping[str, Any], command: list[str]) -> dict[str, Any]:

@@ -63,12 +63,14 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, plan: Plan 
     in for those of the configuration, for a run with another task than it can name."""
     plan = plan or Plan.of(config)
     folder = folder or RunFolder.of(config)
+    if folder.is_done(config):
+        print(f"{folder.path} is done: {folder.status()['steps']} steps", file=sys.stderr)
+        return "done"
     with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
-        if folder.is_done(config):
-            print(f"{folder.path} is done: {folder.status()['steps']} steps", file=sys.stderr)
-            return "done"
-        folder.open_configuration(config, command or sys.argv)
-        state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash)
+        folder.check_configuration(config)
+        with _reporting(folder, plan):
+            state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash, Run.STATE)
+            folder.write_configuration(config, command or sys.argv)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         if state is not None and state["ledger"]["charged"] >= plan.budget.until:
@@ -160,6 +162,12 @@ def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
 class Run:
     """What is alive during a run: the method, the ledger, and what the records need."""
 
+    STATE = (
+        "method", "ledger", "iteration", "evaluations", "best_return", "designs", "unstable", "train_returns", "seconds",
+        "progress_length", "tables",
+    )  # fmt: skip
+    """What a checkpoint holds."""
+
     def __init__(self, plan: Plan, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
         torch.set_num_threads(1)
         keep_freed_memory()
@@ -175,7 +183,7 @@ class Run:
         self.train_returns: list[float] = []
         self.seconds_before, self.started = 0.0, time.monotonic()
         self.progress = self._resume(state) if state is not None else Progress(folder.progress)
-        self.tables = Tables(folder.tables, state.get("tables") if state is not None else None)
+        self.tables = Tables(folder.tables, state["tables"] if state is not None else None)
         self.steps_at_start = self.ledger.charged
         self.display = Display(plan.settings.progress, self.ledger.charged, plan.budget.until, folder.path)
         self.tracker = Tracker(folder.path, plan.settings.tensorboard, plan.settings.wandb, self.ledger.charged)
@@ -262,19 +270,11 @@ class Run:
         return self.seconds_before + time.monotonic() - self.started
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "method": self.method.state_dict(),
-            "ledger": self.ledger.state_dict(),
-            "iteration": self.iteration,
-            "evaluations": self.evaluations,
-            "best_return": float(self.best_return),
-            "designs": self.designs,
-            "unstable": self.unstable,
-            "train_returns": self.train_returns,
-            "seconds": self.seconds,
-            "progress_length": self.progress.length,
-            "tables": self.tables.lengths,
-        }
+        values = (
+            self.method.state_dict(), self.ledger.state_dict(), self.iteration, self.evaluations, float(self.best_return),
+            self.designs, self.unstable, self.train_returns, self.seconds, self.progress.length, self.tables.lengths,
+        )  # fmt: skip
+        return dict(zip(self.STATE, values, strict=True))
 
     def _resume(self, state: dict[str, Any]) -> Progress:
         self.method.load_state_dict(state["method"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +64,24 @@ class Tracker:
             self._wandb = wandb.init(project=wandb_project, dir=str(folder), name="/".join(folder.parts[-4:]), resume="allow")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        if self._writer is not None:
-            for name, value in values.items():
+        with self._optional():
+            for name, value in values.items() if self._writer is not None else ():
                 self._writer.add_scalar(name, value, step)
         if self._wandb is not None:
             self._wandb.log(dict(values), step=step)
 
     def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        with self._optional():
+            if self._writer is not None:
+                self._writer.close()
         if self._wandb is not None:
             self._wandb.finish()
+
+    @contextlib.contextmanager
+    def _optional(self) -> Iterator[None]:
+        """A full disk ends TensorBoard's log with a warning, not the run: whether that can go on is for its own files to say."""
+        try:
+            yield
+        except OSError as error:
+            self._writer = None
+            print(f"warning: TensorBoard's log cannot be written ({error.strerror}); the run goes on without it.", file=sys.stderr)

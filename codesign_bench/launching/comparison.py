@@ -1,26 +1,31 @@
 """python -m codesign_bench.launching.comparison RESULTS STUDY: the comparison of a study that is still running.
 
-Runs are compared where all methods have come to, so that nobody is ahead for having been run longer.
+Runs are compared where all methods have come to, so that nobody is ahead for having been run longer: with as many seeds as
+possible, and, where one seed of every method is further, there too (comparison_ahead).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
+from codesign_bench.analysis import style
 from codesign_bench.analysis.collect import Collection, LeftOut, collect
 from codesign_bench.analysis.figures.comparison import comparison
 from codesign_bench.analysis.reading import Run
+from codesign_bench.launching import plan
 
 
-def in_common(collection: Collection) -> Collection:
-    """Each environment up to the latest steps at which every method in it was evaluated with at least one seed; runs that were
-    not evaluated there are left out by name, and so are environments without such steps."""
-    reached = {env: _latest_in_common(collection, env) for env in collection.envs}
+def in_common(collection: Collection, planned: Iterable[str] = (), ahead: bool = False) -> Collection:
+    """Each environment up to the steps at which every method in it was evaluated: the latest ones with as many seeds as possible,
+    or, `ahead`, the latest with at least one. Runs that were not evaluated there are left out by name, and so are environments
+    without such steps. `planned` are the methods that are to come, recorded or not."""
+    reached = {env: _reached_in_common(collection, env, ahead) for env in collection.envs}
     runs = [run for run in collection.runs if reached[run.env] in _evaluated(collection, run)]
     behind = [LeftOut(run.path, _why(run, reached[run.env])) for run in collection.runs if run not in runs]
     table = collection.table[collection.table["steps"] <= collection.table["env"].map(reached)]
@@ -30,15 +35,19 @@ def in_common(collection: Collection) -> Collection:
         table=table[rows].reset_index(drop=True),
         runs=tuple(replace(run, steps=min(run.steps, reached[run.env])) for run in runs),
         left_out=(*collection.left_out, *behind),
-        notes=tuple(_notes(table[rows], {env: steps for env, steps in reached.items() if steps})),
+        notes=tuple(
+            _notes(table[rows], {env: steps for env, steps in reached.items() if steps}, {*planned} - {*collection.methods}, ahead)
+        ),
     )
 
 
-def _latest_in_common(collection: Collection, env: str) -> int:
+def _reached_in_common(collection: Collection, env: str, ahead: bool) -> int:
     """0: nothing."""
     methods = {run.method for run in collection.runs if run.env == env}
-    steps = [set().union(*(_evaluated(collection, run) for run in collection.of(env, method))) for method in methods]
-    return max(set.intersection(*steps), default=0)
+    seeds = [Counter(step for run in collection.of(env, method) for step in _evaluated(collection, run)) for method in methods]
+    fewest = {step: min(of[step] for of in seeds) for step in set.intersection(*map(set, seeds))}
+    most = 1 if ahead else max(fewest.values(), default=0)
+    return max((step for step, count in fewest.items() if count >= most), default=0)
 
 
 def _evaluated(collection: Collection, run: Run) -> set[int]:
@@ -52,13 +61,16 @@ def _why(run: Run, reached: int) -> str:
     return f"It has {run.steps:,} steps; the comparison is at {reached:,}."
 
 
-def _notes(table: pd.DataFrame, reached: dict[str, int]) -> Iterator[str]:
-    """How far the comparison goes, and who has had no second iteration yet: in evolution, one generation selects nothing."""
+def _notes(table: pd.DataFrame, reached: dict[str, int], to_come: set[str], ahead: bool) -> Iterator[str]:
+    """How far the comparison goes, who is not in it yet, and who has had no second iteration: in evolution, one generation
+    selects nothing."""
     if not reached:
         yield "There is nothing to compare yet: the methods have no evaluation in common."
         return
     at = ", ".join(f"{steps:,} steps on {env}" for env, steps in reached.items())
-    yield f"Compared at {at}: as far as all methods have come."
+    yield f"Compared at {at}: as far as {'these' if to_come else 'all'} methods have come{' with at least one seed' if ahead else ''}."
+    if to_come:
+        yield f"Nothing recorded yet: {', '.join(sorted(to_come))}."
     last = table.groupby("method")["iteration"].max()
     once = sorted(str(method) for method in last[last == 1].index)
     if once:
@@ -67,8 +79,12 @@ def _notes(table: pd.DataFrame, reached: dict[str, int]) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     results, study = Path(arguments[0]), arguments[1]
-    collection = in_common(collect(results, study))
-    written = comparison(collection, results / study / "figures", envs=collection.envs, designs=False)
+    everything, out = collect(results, study), results / study / "figures"
+    planned = {name.split("/")[1] for name in plan.read(results / study) if name.split("/")[0] in everything.envs}
+    collection, ahead = in_common(everything, planned), in_common(everything, planned, ahead=True)
+    written = comparison(collection, out, envs=collection.envs, designs=False)
+    if any(ahead.horizon(env) > collection.horizon(env) for env in collection.envs):
+        written += comparison(ahead, out, envs=ahead.envs, methods=style.ordered(ahead.methods), designs=False, name="comparison_ahead")
     print(f"{' '.join(collection.notes)} {', '.join(str(path) for path in written if path.suffix in ('.png', '.md'))}")
     return 0
 

@@ -13,6 +13,7 @@ from types import FrameType
 from joblib import Parallel, delayed
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import Children, Config, Ending, this_command
 from codesign_bench.simulation.workers import available_cores
 
@@ -32,6 +33,8 @@ def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, job
         part = free.get()
         try:
             return children.run({**config, "progress": False}, command, part)
+        except OSError as error:  # no memory or no process left: the others go on
+            return Ending(str(RunFolder.of(config).path), "failed", f"The process of the run could not be started ({error.strerror}).")
         finally:
             free.put(part)
 
@@ -58,17 +61,24 @@ def shares(jobs: int | None, runs: int, workers: int) -> list[tuple[int, ...]]:
 
 @contextlib.contextmanager
 def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """While entered, Ctrl-C and SIGTERM stop the runs instead of this process."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop()
-
+    """While entered, Ctrl-C and SIGTERM stop the runs instead of this process. Who waits further out hears of it too."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        for each in reversed(_stops):
+            each()
+
+    _stops.append(stop)
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        _stops.pop()
+
+
+_stops: list[Callable[[], None]] = []
+"""Of all who wait now, the outermost first."""

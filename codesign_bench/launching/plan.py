@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +27,9 @@ def add(configs: Sequence[Config]) -> None:
     for study, runs in studies.items():
         try:
             study.mkdir(parents=True, exist_ok=True)
-            write_atomically(study / NAME, json.dumps({**read(study), **runs}, indent=1))
+            with open(study / ".plan.lock", "w") as lock:  # another sweep may add to the same study now
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                write_atomically(study / NAME, json.dumps({**read(study), **runs}, indent=1))
         except OSError as error:
             raise ConfigError(
                 f"The folder {study} cannot be written ({error.strerror or error}); choose another with results=DIR."

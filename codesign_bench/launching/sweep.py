@@ -54,7 +54,8 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
     with tempfile.TemporaryDirectory() as scratch, hydra_initialised(overrides) as search_path:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
-        own = [f"hydra.sweep.dir='{scratch}'", "hydra.mode=MULTIRUN", *search_path]
+        quoted = scratch.replace("\\", "\\\\").replace("'", "\\'")
+        own = [f"hydra.sweep.dir='{quoted}'", "hydra.mode=MULTIRUN", *search_path]
         batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
     return [job.return_value for batch in batches for job in batch]
 
@@ -63,6 +64,8 @@ def check(configs: Sequence[Config]) -> None:
     """Refuses the sweep before anything runs if one of its runs is impossible, or two of them are in one folder."""
     from codesign_bench.experiment.runner import Plan
 
+    if not configs:
+        raise ConfigError("This sweep has no runs; name at least one method, environment and seed.")
     folders: set[Path] = set()
     for config in configs:
         Plan.of(config)
@@ -89,4 +92,6 @@ def report(endings: Sequence[Ending]) -> int:
     if counts["stopped"]:
         print("stopped; the same command goes on from there", file=sys.stderr)
         return 130
-    return 1 if failed else 0
+    if counts["in use"]:
+        print("some runs are in use by another process; the same command goes on with them when they are free", file=sys.stderr)
+    return 1 if failed else 2 if counts["in use"] else 0
