@@ -70,8 +70,9 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
         assert species.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 3 * 2 * 1
 
 
-def test_selected_slots_are_the_rollout_of_those_slots() -> None:
-    method = make(small("nge", "method.cohort=2"))
+@pytest.mark.parametrize("slots", [2, 3])  # three do not divide evenly over the two groups
+def test_selected_slots_are_the_rollout_of_those_slots(slots: int) -> None:
+    method = make(small("nge", "method.cohort=2", f"budget.agent_batch={40 * slots}", "env.time_limit=truncate"))
     method.population = method.found()
     members = method.population[:2]
     whole: list[Rollout] = []
@@ -81,8 +82,11 @@ def test_selected_slots_are_the_rollout_of_those_slots() -> None:
     (rollout,) = whole
     order = [place for places in method.cohorts._places for place in places]
     for member, part in enumerate(parts):
-        columns = [column for column, (who, _) in enumerate(order) if who == member]
-        assert [slot for who, slot in order if who == member] == list(range(len(columns)))
+        columns = [order.index((member, slot)) for slot in range(slots)]
+        assert part.reward.shape[1] == slots
+        assert [episode.slot for episode in part.episodes] == list(range(slots)), "one episode each, slot by slot"
+        assert [e.total_return for e in part.episodes] == [e.total_return for c in columns for e in rollout.episodes if e.slot == c]
+        assert [cut.slot for cut in part.truncations] == list(range(slots))
         for t in range(len(rollout.reward)):
             for slot, column in enumerate(columns):
                 assert part.reward[t, slot] == rollout.reward[t, column]
@@ -96,7 +100,7 @@ def test_selected_slots_are_the_rollout_of_those_slots() -> None:
     both = select_slots(rollout, np.arange(rollout.reward.shape[1]))
     assert np.array_equal(both.state, rollout.state)
     assert np.array_equal(both.last_state, rollout.last_state)
-    assert both.episodes == rollout.episodes
+    assert both.episodes == tuple(sorted(rollout.episodes, key=lambda episode: episode.slot))
 
 
 # ---- inheritance --------------------------------------------------------------------------------------------------------

@@ -64,22 +64,26 @@ def test_evaluation_leaves_training_alone(method: str) -> None:
     must_equal(plain.state_dict(), watched.state_dict(), "a population whose champions were evaluated")
 
 
-def test_a_species_does_not_depend_on_who_is_trained_with_it() -> None:
+@pytest.mark.parametrize("name", ["nge", "ess"])
+@pytest.mark.parametrize("slots", [2, 3])  # three do not divide evenly over the two groups
+def test_a_species_does_not_depend_on_who_is_trained_with_it(name: str, slots: int) -> None:
     """Other cohorts, another order: the same history to rounding, bit for bit where stacks have the same shape."""
-    config = small("nge", "method.elimination=0", "method.cohort=4")
+    config = small(name, "method.elimination=0", "method.cohort=4", f"budget.agent_batch={40 * slots}")
     together, alone = make(config), make(merged(config, {"method": {"cohort": 1}}))
     turned = make(config)
     turned.population = turned.found()[::-1]
     turned.found = lambda: turned.population
     for method in (together, alone, turned):
+        assert method.cohorts.slots == slots
         method.iterate()
     for species in together.population:
-        other = next(s for s in turned.population if s.number == species.number)
-        must_equal(species.state_dict(), other.state_dict(), "a species in a population in reverse order")
-        other = next(s for s in alone.population if s.number == species.number)
-        assert other.fitness == pytest.approx(species.fitness, rel=1e-4)
-        a, b = weights(species)["actor"], weights(other)["actor"]
-        assert all(torch.allclose(a[key], b[key], atol=1e-5) for key in a)
+        for method in (turned, alone):
+            (other,) = [s for s in method.population if s.number == species.number]
+            if method is turned and slots == 2:  # with three, a group has other shares of them
+                must_equal(species.state_dict(), other.state_dict(), "a species in a population in reverse order")
+            assert other.fitness == pytest.approx(species.fitness, rel=1e-4)
+            a, b = weights(species), weights(other)
+            assert all(torch.allclose(a[part][key], b[part][key], atol=1e-5) for part in ("actor", "critic") for key in a[part])
 
 
 # ---- checkpoints --------------------------------------------------------------------------------------------------------
