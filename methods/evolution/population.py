@@ -8,6 +8,7 @@ is an exact prefix of one that goes on.
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -124,7 +125,8 @@ class PopulationMethod(Method):
                     mine.append(fitness_of(rollout.episodes, species.open_return))
                 self._losses.append(list(astuple(losses)))
         for species, mine in zip(members, earned, strict=True):
-            species.fitness = float(np.mean(mine))
+            mean = float(np.mean(mine))
+            species.fitness = DEAD if math.isnan(mean) else mean  # nothing is above NaN: it would stay the best for ever
 
     def _end_generation(self) -> Iteration:
         best = self.best()

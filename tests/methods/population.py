@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 from codesign_bench.command_line import load_config
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
@@ -62,3 +64,13 @@ def generations(method: Any, number: int) -> list[list[tuple[int, float]]]:
         method.iterate()
         history.append([(species.number, species.fitness) for species in method.population])
     return history
+
+
+def tables(config: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
+    """The tables of a run."""
+    folder = RunFolder.of(config).path
+    found = {}
+    for name in ("genealogy", "species"):
+        with open(folder / "tables" / f"{name}.csv", newline="") as file:
+            found[name] = list(csv.DictReader(file))
+    return found
