@@ -16,6 +16,7 @@ from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
+from methods.evolution.controller import Controller
 from methods.evolution.population import PopulationMethod
 from methods.evolution.species import Species, copied
 
@@ -51,6 +52,13 @@ def make(config: dict[str, Any], checkpoint: Callable[[], None] = lambda: None, 
 
 def weights(species: Species) -> dict[str, Any]:
     return copied(species.controller.state_dict())
+
+
+def untrained(species: Species) -> dict[str, Any]:
+    """A fresh initialisation from the species' own seed."""
+    nursery = species.nursery
+    seed = nursery.streams.integer("networks", species.number, species.restarts)
+    return Controller(species.design, nursery.task, nursery.controller, nursery.value, seed).state_dict()
 
 
 def equal(a: Any, b: Any) -> bool:

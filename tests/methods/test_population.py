@@ -22,7 +22,8 @@ from codesign_bench.structured import merged
 from methods.evolution import population as population_module
 from methods.evolution import reproduction
 from methods.evolution.selection import DEAD
-from tests.methods.population import equal, generations, make, small, tables, weights
+from methods.evolution.species import Species, copied
+from tests.methods.population import equal, generations, make, small, tables, untrained, weights
 
 METHODS = ("nge", "ess", "rgs")
 
@@ -44,13 +45,17 @@ def test_steps_add_up(method: str) -> None:
     assert ledger.charged == 960
 
 
-def test_reproduction_charges_nothing() -> None:
-    method = make(small("nge", "method.gm_uc.enabled=true"))
-    method.iterate()
-    method.iterate()
-    charged = method.context.ledger.charged
+def test_reproduction_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutations, those drawn anew, the surrogate's training and its choice."""
+    method = make(small("nge", "method.gm_uc.enabled=true", "method.gm_uc.steps=3", "method.elimination=0.5", "budget.steps=1280"))
+    generations(method, 3)
+    asked: list[Design] = []
+    monkeypatch.setattr(reproduction, "viable", lambda design, _: asked.append(design) or len(asked) % 3 != 0)
+    before = copied(method.surrogate.network.state_dict())
     method.renew()
-    assert method.context.ledger.charged == charged
+    assert len(asked) > 20, "ten candidates for each of two children, some drawn anew"
+    assert not equal(method.surrogate.network.state_dict(), before)
+    assert method.context.ledger.charged == 960
 
 
 @pytest.mark.parametrize("method", ["nge", "ess"])
@@ -253,12 +258,21 @@ def test_random_graph_search_keeps_its_designs() -> None:
 def test_random_graph_search_can_redraw(every: int, designs: int) -> None:
     method = make(small("rgs", f"method.redraw_every={every}"))
     seen: dict[int, Design] = {}
+    renew = method.renew
+
+    def renewed() -> list[Species]:
+        population: list[Species] = renew()
+        for species in population:
+            redrawn = species.number not in seen
+            assert equal(weights(species), untrained(species)) == redrawn
+            assert (not species.ppo.policy_optimiser.state_dict()["state"]) == redrawn
+        return population
+
+    method.renew = renewed
     for _ in range(3):
-        before = {species.number: species for species in method.population}
         iteration = method.iterate()
         for species in method.population:
             assert seen.setdefault(species.number, species.design) == species.design
-            assert species.number in before or species.steps == 80
         assert iteration.new_designs in (0, 4)
     assert len(seen) == designs
     assert len(set(seen.values())) == designs

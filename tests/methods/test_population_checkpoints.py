@@ -17,13 +17,16 @@ from tests.methods.population import make, small, tables
 @pytest.mark.parametrize("method", ["nge", "rgs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ess", "gm_uc"))])
 def test_resume_in_the_middle_of_a_generation(method: str, tmp_path: Path) -> None:
     """Every checkpoint, between cohorts too, goes on to the same end."""
-    options = {"gm_uc": ("method.gm_uc.enabled=true", "method.gm_uc.steps=3", "budget.steps=1280"), "rgs": ("method.redraw_every=2",)}
+    surrogate = ("method.gm_uc.enabled=true", "method.gm_uc.steps=3", "method.elimination=0.5", "budget.steps=1600")
+    options = {"gm_uc": surrogate, "rgs": ("method.redraw_every=2",)}
     config = small("nge" if method == "gm_uc" else method, *options.get(method, ()))
     saved: list[tuple[int, dict[str, Any]]] = []
     found = make(config, lambda: saved.append((found.context.ledger.charged, json_free(found.state_dict(), tmp_path))))
     episodes = []
     while found.context.ledger.left:
         episodes.append(found.iterate().episodes)
+    if method == "gm_uc":
+        assert [bool(state["surrogate"]["optimiser"]["state"]) for _, state in saved] == [False] * 3 + [True] * 2
     assert [charged for charged, _ in saved] == [160 + 320 * i for i in range(len(episodes))]
     for charged, state in saved:
         again = make(config)
