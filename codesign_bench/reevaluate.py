@@ -8,7 +8,8 @@ from pathlib import Path
 
 from codesign_bench.command_line import load_config, run
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.reevaluation import FILE, Fresh, reevaluate
+from codesign_bench.experiment.load import Which
+from codesign_bench.experiment.reevaluation import FILES, Fresh, reevaluate
 from codesign_bench.structured import build
 
 
@@ -17,6 +18,7 @@ class ReevaluateConfig:
     """The content of conf/reevaluate.yaml."""
 
     run: str
+    agent: Which
     episodes: int
     seed: int
     train: int
@@ -34,8 +36,8 @@ class ReevaluateConfig:
 def main(arguments: list[str]) -> int:
     config = build(ReevaluateConfig, load_config("reevaluate", arguments), "the configuration")
     folder, command = Path(config.run), ["python", "-m", "codesign_bench.reevaluate", *arguments]
-    result = reevaluate(folder, config.episodes, config.seed, config.train, config.seconds, config.workers, command)
-    print(f"{folder / FILE}: {_sentence(result.agent)}")
+    result = reevaluate(folder, config.episodes, config.seed, config.train, config.seconds, config.workers, command, config.agent)
+    print(f"{folder / FILES[config.agent]}: {_sentence(result.agent)}")
     if result.controller is not None:
         print(f"its design with a controller trained from scratch for {result.controller.steps} steps: {_sentence(result.controller)}")
     elif config.train:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
@@ -15,6 +15,9 @@ from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan, Run
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
+
+Which = Literal["champion", "incumbent"]
+"""Of a run's agents: the one to evaluate now, or the fittest of all iterations, which some methods keep beside it."""
 
 
 def load_config_of(path: Path) -> dict[str, Any]:
@@ -44,9 +47,14 @@ def load_state(plan: Plan, folder: RunFolder) -> dict[str, Any]:
     return state
 
 
-def champion_in(state: dict[str, Any], plan: Plan) -> Agent:
+def champion_in(state: dict[str, Any], plan: Plan, which: Which = "champion") -> Agent:
     settings = plan.settings
     context = Context(plan.task, plan.budget, Streams(settings.seed), Ledger(plan.budget.steps), settings.sampler.groups, 0, "cpu")
     with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
         method.load_state_dict(state["method"])
-        return method.champion()
+        agent = method.champion() if which == "champion" else method.incumbent()
+    if agent is None:
+        raise ConfigError(
+            f"agent is {which}; allowed is champion, as {plan.method_class.__name__} keeps no {which} in this run's checkpoint."
+        )
+    return agent

@@ -107,6 +107,10 @@ class Method(ABC):
     def champion(self) -> Agent:
         """The design and controller to evaluate now."""
 
+    def incumbent(self) -> Agent | None:
+        """The fittest of all iterations so far, where a method keeps it beside the champion of the latest one."""
+        return None
+
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
         """Everything that is needed to go on bit-equally: tensors, numbers, strings, lists and dictionaries."""

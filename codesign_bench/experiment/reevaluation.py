@@ -20,21 +20,22 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
-from codesign_bench.experiment.load import champion_in, load_config_of, load_state
+from codesign_bench.experiment.load import Which, champion_in, load_config_of, load_state
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import record
 from codesign_bench.experiment.run_folder import RunFolder, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.tasks.base import Task
 
-FILE = "reevaluation.json"
+FILES: Mapping[Which, str] = {"champion": "reevaluation.json", "incumbent": "reevaluation_incumbent.json"}
+"""Two files, as reevaluation.json is what tables and reports take to be about the final agent."""
 FOLDER = "reevaluation"
 """Of the runs that train controllers, inside the run folder."""
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """Fresh episodes of one agent. `steps` is what it had been charged for learning, `evaluation_steps` what these took."""
+    """Fresh episodes of one agent. `steps` is what its run had been charged for learning, `evaluation_steps` what these took."""
 
     steps: int
     seed: int
@@ -60,7 +61,7 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Reevaluation:
-    """The content of reevaluation.json."""
+    """The content of reevaluation.json, or of the incumbent's file."""
 
     agent: Fresh
     controller: Fresh | None
@@ -71,13 +72,13 @@ class Reevaluation:
         names = ("steps", "episodes", "return_mean", "return_std", "evaluation_steps")
         return {f"{part}_{name}": getattr(fresh, name) for part, fresh in parts.items() for name in names}
 
-    def save(self, folder: Path) -> None:
-        write_atomically(folder / FILE, json.dumps(asdict(self), indent=1))
+    def save(self, folder: Path, which: Which = "champion") -> None:
+        write_atomically(folder / FILES[which], json.dumps(asdict(self), indent=1))
 
     @staticmethod
-    def load(folder: Path) -> Reevaluation | None:
+    def load(folder: Path, which: Which = "champion") -> Reevaluation | None:
         """What was written, or None if nothing was; a damaged file raises ConfigError."""
-        path = folder / FILE
+        path = folder / FILES[which]
         if not path.is_file():
             return None
         try:
@@ -92,14 +93,24 @@ def _fresh(value: Mapping[str, Any]) -> Fresh:
     return Fresh(**{**value, "returns": tuple(float(r) for r in value["returns"])})
 
 
-def reevaluate(path: Path, episodes: int, seed: int, train: int, seconds: float, workers: int | None, command: list[str]) -> Reevaluation:
-    """Writes reevaluation.json and motion.json into the run folder. A controller that was trained for this design before is kept."""
+def reevaluate(
+    path: Path,
+    episodes: int,
+    seed: int,
+    train: int,
+    seconds: float,
+    workers: int | None,
+    command: list[str],
+    which: Which = "champion",
+) -> Reevaluation:
+    """Writes reevaluation.json and motion.json into the run folder; of the incumbent, a file of its own and no motion. A controller
+    that was trained for this design before is kept."""
     before = None
     with contextlib.suppress(ConfigError):  # a damaged file is about to be replaced
-        before = Reevaluation.load(path)
+        before = Reevaluation.load(path, which)
     plan = runner.Plan.of(load_config_of(path))
     state = load_state(plan, RunFolder(path))
-    agent, charged = champion_in(state, plan), int(state["ledger"]["charged"])
+    agent, charged = champion_in(state, plan, which), int(state["ledger"]["charged"])
     streams = Streams(plan.settings.seed)
     training = controller_config(load_config_of(path), train, streams.integer("controller", seed), workers) if train else None
     if training is not None:
@@ -107,8 +118,8 @@ def reevaluate(path: Path, episodes: int, seed: int, train: int, seconds: float,
     evaluation = evaluate(agent, episodes, streams.sequence("reevaluation", seed))
     kept = before.controller if before is not None and before.agent.steps == charged else None
     result = Reevaluation(Fresh.of(evaluation, charged, seed), kept)
-    result.save(path)
-    motion = record(agent, streams.sequence("motion", seed), seconds)
+    result.save(path, which)
+    motion = record(agent, streams.sequence("motion", seed), seconds) if which == "champion" else None
     if motion is not None:
         motion.save(path)
     if training is not None:
@@ -116,7 +127,7 @@ def reevaluate(path: Path, episodes: int, seed: int, train: int, seconds: float,
         if controller is not None:
             fresh = evaluate(controller, episodes, streams.sequence("reevaluation of the controller", seed))
             result = replace(result, controller=Fresh.of(fresh, train, seed))
-            result.save(path)
+            result.save(path, which)
     return result
 
 

@@ -57,13 +57,13 @@ class Cohorts:
         nothing else besides the species and its slots."""
         self.pool.load_state_dict([sampler_state([(members[m].design, members[m].slots[s]) for m, s in p]) for p in self._places])
         rollout = self.pool.collect([self._policy(members, group, moment) for group in range(len(self._places))], self.steps_per_slot)
-        columns: list[list[int]] = [[] for _ in members]
+        columns = np.empty((len(members), self.slots), dtype=np.int64)  # by slot, whichever group had it
         order = [place for places in self._places for place in places]
         states = [slot for state in self.pool.state_dict() for slot in slots_of(state)]
         for column, ((member, slot), state) in enumerate(zip(order, states, strict=True)):
-            columns[member].append(column)
+            columns[member, slot] = column
             members[member].slots[slot] = state
-        return [select_slots(rollout, np.array(mine)) for mine in columns]
+        return [select_slots(rollout, mine) for mine in columns]
 
     def _policy(self, members: Sequence[Species], group: int, moment: tuple[int, ...]) -> StackedPolicy:
         mine = [member for member, _ in self._places[group]]
@@ -80,7 +80,8 @@ def _default_size(population: int, agent_batch: int, batch: int) -> int:
 
 
 def select_slots(rollout: Rollout, columns: Array) -> Rollout:
-    """Some slots of a rollout, as a rollout; its table of designs is kept whole."""
+    """Some slots of a rollout, in the order given, as a rollout; its table of designs is kept whole. Episodes and truncations
+    come slot by slot, so that sums over them do not depend on which group had a slot."""
     design = rollout.design[:, columns]
     count = np.diff(rollout.designs.offsets)[design].ravel()
     first = np.cumsum(count) - count
@@ -89,6 +90,8 @@ def select_slots(rollout: Rollout, columns: Array) -> Rollout:
     last_first = np.cumsum(last_count) - last_count
     last_rows = [np.arange(last_first[column], last_first[column] + last_count[column]) for column in columns]
     slot_of = {int(column): slot for slot, column in enumerate(columns)}
+    truncations = [t._replace(slot=slot_of[t.slot]) for t in rollout.truncations if t.slot in slot_of]
+    episodes = [replace(e, slot=slot_of[e.slot]) for e in rollout.episodes if e.slot in slot_of]
     plain = ("stage", "reward", "terminated", "truncated", "log_prob")
     return replace(
         rollout,
@@ -99,7 +102,7 @@ def select_slots(rollout: Rollout, columns: Array) -> Rollout:
         last_design=rollout.last_design[columns],
         last_stage=rollout.last_stage[columns],
         last_state=rollout.last_state[np.concatenate(last_rows)],
-        truncations=tuple(t._replace(slot=slot_of[t.slot]) for t in rollout.truncations if t.slot in slot_of),
-        episodes=tuple(replace(e, slot=slot_of[e.slot]) for e in rollout.episodes if e.slot in slot_of),
+        truncations=tuple(sorted(truncations, key=lambda t: t.slot)),
+        episodes=tuple(sorted(episodes, key=lambda e: e.slot)),
         **{name: getattr(rollout, name)[:, columns] for name in plain},
     )

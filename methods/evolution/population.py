@@ -8,6 +8,7 @@ is an exact prefix of one that goes on.
 from __future__ import annotations
 
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -50,7 +51,8 @@ class PopulationConfig:
 
 @dataclass
 class Incumbent:
-    """The fittest species of all generations, with its controller as it was at the end of that generation."""
+    """The fittest species of all generations, with its controller as it was at the end of that generation: after the update
+    from the batch whose return is the fitness."""
 
     species: int
     generation: int
@@ -76,7 +78,7 @@ class PopulationMethod(Method):
         )
         self.population: list[Species] = []
         self.generation, self.cohort, self.next_number = 0, 0, 0
-        self.incumbent: Incumbent | None = None
+        self.fittest: Incumbent | None = None
         self._episodes: list[EpisodeRecord] = []
         self._losses: list[list[float]] = []
 
@@ -124,13 +126,14 @@ class PopulationMethod(Method):
                     mine.append(fitness_of(rollout.episodes, species.open_return))
                 self._losses.append(list(astuple(losses)))
         for species, mine in zip(members, earned, strict=True):
-            species.fitness = float(np.mean(mine))
+            mean = float(np.mean(mine))
+            species.fitness = DEAD if math.isnan(mean) else mean  # nothing is above NaN: it would stay the best for ever
 
     def _end_generation(self) -> Iteration:
         best = self.best()
-        if self.incumbent is None or best.fitness > self.incumbent.fitness:
+        if self.fittest is None or best.fitness > self.fittest.fitness:
             state = copied(best.controller.state_dict())
-            self.incumbent = Incumbent(best.number, self.generation, best.fitness, best.design, state)
+            self.fittest = Incumbent(best.number, self.generation, best.fitness, best.design, state)
         newborn = [species for species in self.population if species.born == self.generation]
         fitness = np.array([species.fitness for species in self.population])
         alive = fitness[np.isfinite(fitness)]
@@ -143,7 +146,7 @@ class PopulationMethod(Method):
             **losses,
             "fitness_best": best.fitness,
             "fitness_mean": float(alive.mean()) if len(alive) else float("nan"),
-            "fitness_incumbent": self.incumbent.fitness,
+            "fitness_incumbent": self.fittest.fitness,
             "dead": float(len(fitness) - len(alive)),
         }
         rows = {"genealogy": [self._row(species, best) for species in self.population], "species": [_birth(s) for s in newborn]}
@@ -184,14 +187,14 @@ class PopulationMethod(Method):
         best = self.best()
         return self._agent(best.design, best.controller)
 
-    def incumbent_agent(self) -> Agent:
-        """The fittest of all generations, with the controller that it had."""
-        if self.incumbent is None:
-            raise ConfigError("There is no incumbent before the first generation has ended.")
+    def incumbent(self) -> Agent | None:
+        """The fittest of all generations, with the controller that it had; None before the first generation has ended."""
+        if self.fittest is None:
+            return None
         nursery = self.nursery
-        controller = Controller(self.incumbent.design, nursery.task, nursery.controller, nursery.value, seed=0)
-        controller.load_state_dict(self.incumbent.controller)
-        return self._agent(self.incumbent.design, controller)
+        controller = Controller(self.fittest.design, nursery.task, nursery.controller, nursery.value, seed=0)
+        controller.load_state_dict(self.fittest.controller)
+        return self._agent(self.fittest.design, controller)
 
     def _agent(self, design: Design, controller: Controller) -> Agent:
         return Agent(self.task.starting_from(design), single_policy(controller), NO_TRANSFORM)
@@ -199,7 +202,7 @@ class PopulationMethod(Method):
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        incumbent = self.incumbent and {**vars(self.incumbent), "design": self.incumbent.design.to_dict()}
+        incumbent = self.fittest and {**vars(self.fittest), "design": self.fittest.design.to_dict()}
         return {
             "population": [species.state_dict() for species in self.population],
             "generation": self.generation,
@@ -213,9 +216,9 @@ class PopulationMethod(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.population = [self.nursery.load(species) for species in state["population"]]
         self.generation, self.cohort, self.next_number = state["generation"], state["cohort"], state["next_number"]
-        self.incumbent = None
+        self.fittest = None
         if state["incumbent"] is not None:
-            self.incumbent = Incumbent(**{**state["incumbent"], "design": Design.from_dict(state["incumbent"]["design"])})
+            self.fittest = Incumbent(**{**state["incumbent"], "design": Design.from_dict(state["incumbent"]["design"])})
         self._episodes = [_episode(row) for row in state["episodes"].tolist()]
         self._losses = [list(row) for row in state["losses"]]
 

@@ -11,7 +11,7 @@ import numpy as np
 from codesign_bench.simulation.episode import EpisodeRecord
 
 DEAD = -math.inf
-"""Fitness of a species whose simulation diverges in more than half of its episodes, or whose learning does."""
+"""Fitness of a species whose simulation diverges in more than half of its episodes, or whose learning or return does."""
 
 
 class Candidate(NamedTuple):

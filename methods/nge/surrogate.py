@@ -28,6 +28,8 @@ Array = NDArray[Any]
 WIDTH = 64
 LAYERS = 3
 DROPOUT = 0.5
+ROUNDING = 1e-9
+"""Deviations of fitness below this share of it are rounding, and no merit of a design."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Surrogate:
         alive = np.isfinite(fitness)
         fitness = np.where(alive, fitness, fitness[alive].min() if alive.any() else 0.0)
         deviation = fitness.std()
-        labels = (fitness - fitness.mean()) / (deviation if deviation > 0 else 1.0)
+        varies = deviation > ROUNDING * np.abs(fitness).max()  # the mean of equal numbers need not equal them
+        labels = (fitness - fitness.mean()) / deviation if varies else np.zeros(len(fitness))
         for (number, design, _), label in zip(measured, labels.tolist(), strict=True):
             self.records[number] = Record(design, label)
 

@@ -14,6 +14,8 @@ import yaml
 from codesign_bench import genealogy as command
 from codesign_bench.analysis.genealogy import draw_genealogy, lanes, read_genealogy
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment import runner
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.tasks import make_task
 from methods.evolution.random_design import random_design
 from tests.methods.population import small
@@ -104,6 +106,26 @@ def test_the_lineage_is_drawn_from_birth_to_birth(tmp_path: Path) -> None:
     titles = [axes.get_title() for axes in figure.axes]
     assert sum("champion, species 4" in title for title in titles) == 1
     assert any(title.startswith("species 0\nrandom, generation 0") for title in titles)
+
+
+def test_a_run_that_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a population writes is what this reads."""
+    config = small("nge", "method.elimination=0.5", results=tmp_path)
+    assert runner.run(config, []) == "done"
+    folder = RunFolder.of(config).path
+    genealogy = read_genealogy(folder)
+    assert sorted(genealogy.designs) == list(range(8))  # four, and two children in each of two generations
+    assert genealogy.history.groupby("generation").size().tolist() == [4, 4, 4]
+    bodies = genealogy.history.groupby("species")["bodies"].first()
+    assert {number: design.num_nodes for number, design in genealogy.designs.items()} == bodies.to_dict()
+    for number in genealogy.designs:
+        *ancestors, last = genealogy.lineage(number)
+        assert last == number
+        assert bool(ancestors) == (number >= 4)
+    out = tmp_path / "tree.png"
+    assert command.main([f"run={folder}", f"out={out}"]) == 0
+    assert f"8 species; the champion, species {genealogy.champion}," in capsys.readouterr().out
+    assert out.stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,15 @@ from codesign_bench import reevaluate as command
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.experiment import runner
-from codesign_bench.experiment.load import load_champion
+from codesign_bench.experiment.evaluation import evaluate
+from codesign_bench.experiment.load import load_champion, load_state
 from codesign_bench.experiment.motion import Motion, record
 from codesign_bench.experiment.reevaluation import FOLDER, Reevaluation, reevaluate
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.sampler import Sampler
 from tests.experiment.tiny import contents, folder_of
+from tests.methods.population import make, small
 
 NEW = {"reevaluation.json", "motion.json"}
 
@@ -104,6 +107,7 @@ def test_the_command(finished: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["run=nowhere", "episodes=0"], "episodes is 0"),
         (["run=nowhere", "seed=-1"], "seed is -1"),
         (["run=nowhere", "train=many"], "train is 'many'"),
+        (["run=nowhere", "agent=other"], "agent is 'other'; allowed are champion, incumbent"),
     ],
 )
 def test_the_command_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], part: str) -> None:
@@ -136,6 +140,47 @@ def test_a_damaged_file_is_replaced(finished: Path) -> None:
     (finished / "reevaluation.json").write_text("{")
     found = again(finished)
     assert Reevaluation.load(finished) == found
+
+
+# ---- the incumbent ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A finished run of random graph search whose incumbent is no longer in the population."""
+    config = small("rgs", "method.redraw_every=1", results=tmp_path_factory.mktemp("rgs"))
+    assert runner.run(config, ["test"]) == "done"
+    return config
+
+
+def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    path, plan = folder_of(searched), runner.Plan.of(searched)
+    method = make(searched)
+    method.load_state_dict(load_state(plan, RunFolder(path))["method"])
+    assert method.fittest.generation < 2, "choose another seed: the incumbent is the champion"
+    champion = again(path, train=160)
+    before = contents(path)
+    assert command.main([f"run={path}", "agent=incumbent", "episodes=3"]) == 0
+    assert "reevaluation_incumbent.json: return" in capsys.readouterr().out
+    after = contents(path)
+    assert set(after) - set(before) == {"reevaluation_incumbent.json"}
+    assert {name: after[name] for name in before} == before, "the champion's file and motion stay"
+    found = Reevaluation.load(path, "incumbent")
+    assert found is not None
+    assert found.controller is None, "the champion's controller is for another design"
+    fresh = evaluate(method.incumbent(), 3, Streams(plan.settings.seed).sequence("reevaluation", 0))
+    assert found.agent.returns == fresh.returns != champion.agent.returns
+    trained = reevaluate(path, 3, 0, 160, 1.0, 0, ["test"], "incumbent")
+    assert trained.controller is not None
+    assert len(list((path / FOLDER).iterdir())) == 2
+    assert Reevaluation.load(path) == champion
+
+
+def test_a_method_without_an_incumbent_is_refused(finished: Path) -> None:
+    before = contents(finished)
+    with pytest.raises(ConfigError, match="agent is incumbent; allowed is champion, as Transform2Act keeps no incumbent"):
+        command.main([f"run={finished}", "agent=incumbent"])
+    assert contents(finished) == before
 
 
 # ---- motion ----------------------------------------------------------------------------------------------------------

@@ -59,6 +59,12 @@ def test_an_experiment_and_what_the_command_line_replaces() -> None:
     assert {(run["study"], run["env"]["name"], run["budget"]["steps"]) for run in runs} == {("ablation", "gap", 50_000_000)}
 
 
+def test_both_readings_of_ess_are_run() -> None:
+    runs = listed("experiment=ess", "env=gap", "seed=0")
+    assert [(run["method"]["name"], run["method"]["amortized"]) for run in runs] == [("ess", True), ("ess_strict", False)]
+    assert {(run["study"], run["budget"]["steps"]) for run in runs} == {("ess", 50_000_000)}
+
+
 def test_a_searched_value_names_its_runs() -> None:
     runs = listed("experiment=search/transform2act/execution_gnn", "env=gap", "seed=0")
     names = {run["method"]["name"]: run["method"]["execution"]["gnn"] for run in runs}
@@ -67,7 +73,7 @@ def test_a_searched_value_names_its_runs() -> None:
 
 
 EXPERIMENTS = sorted(str(path.relative_to(conf_dir() / "experiment"))[:-5] for path in (conf_dir() / "experiment").rglob("*.yaml"))
-FIGURES = {"baselines", "ablation", "continuous", "bench"}
+FIGURES = {"baselines", "ablation", "continuous", "bench", "ess"}
 
 
 def test_one_file_per_figure_and_per_searched_hyperparameter() -> None:

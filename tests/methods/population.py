@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 from codesign_bench.command_line import load_config
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
+from methods.evolution.controller import Controller
 from methods.evolution.population import PopulationMethod
 from methods.evolution.species import Species, copied
 
@@ -51,6 +54,13 @@ def weights(species: Species) -> dict[str, Any]:
     return copied(species.controller.state_dict())
 
 
+def untrained(species: Species) -> dict[str, Any]:
+    """A fresh initialisation from the species' own seed."""
+    nursery = species.nursery
+    seed = nursery.streams.integer("networks", species.number, species.restarts)
+    return Controller(species.design, nursery.task, nursery.controller, nursery.value, seed).state_dict()
+
+
 def equal(a: Any, b: Any) -> bool:
     return difference(a, b) is None
 
@@ -62,3 +72,13 @@ def generations(method: Any, number: int) -> list[list[tuple[int, float]]]:
         method.iterate()
         history.append([(species.number, species.fitness) for species in method.population])
     return history
+
+
+def tables(config: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
+    """The tables of a run."""
+    folder = RunFolder.of(config).path
+    found = {}
+    for name in ("genealogy", "species"):
+        with open(folder / "tables" / f"{name}.csv", newline="") as file:
+            found[name] = list(csv.DictReader(file))
+    return found

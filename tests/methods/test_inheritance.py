@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from codesign_bench.experiment.equality import must_equal
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.simulation.graphs import Rollout
 from methods.evolution.cohort import select_slots
-from methods.evolution.species import Species, copied
-from tests.methods.population import equal, generations, make, small, weights
+from methods.evolution.controller import FlatView
+from methods.evolution.species import Species
+from tests.methods.population import equal, generations, make, small, untrained, weights
 
 # ---- a species is a PPO run ---------------------------------------------------------------------------------------------
 
@@ -70,8 +72,9 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
         assert species.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 3 * 2 * 1
 
 
-def test_selected_slots_are_the_rollout_of_those_slots() -> None:
-    method = make(small("nge", "method.cohort=2"))
+@pytest.mark.parametrize("slots", [2, 3])  # three do not divide evenly over the two groups
+def test_selected_slots_are_the_rollout_of_those_slots(slots: int) -> None:
+    method = make(small("nge", "method.cohort=2", f"budget.agent_batch={40 * slots}", "env.time_limit=truncate"))
     method.population = method.found()
     members = method.population[:2]
     whole: list[Rollout] = []
@@ -81,8 +84,11 @@ def test_selected_slots_are_the_rollout_of_those_slots() -> None:
     (rollout,) = whole
     order = [place for places in method.cohorts._places for place in places]
     for member, part in enumerate(parts):
-        columns = [column for column, (who, _) in enumerate(order) if who == member]
-        assert [slot for who, slot in order if who == member] == list(range(len(columns)))
+        columns = [order.index((member, slot)) for slot in range(slots)]
+        assert part.reward.shape[1] == slots
+        assert [episode.slot for episode in part.episodes] == list(range(slots)), "one episode each, slot by slot"
+        assert [e.total_return for e in part.episodes] == [e.total_return for c in columns for e in rollout.episodes if e.slot == c]
+        assert [cut.slot for cut in part.truncations] == list(range(slots))
         for t in range(len(rollout.reward)):
             for slot, column in enumerate(columns):
                 assert part.reward[t, slot] == rollout.reward[t, column]
@@ -96,10 +102,19 @@ def test_selected_slots_are_the_rollout_of_those_slots() -> None:
     both = select_slots(rollout, np.arange(rollout.reward.shape[1]))
     assert np.array_equal(both.state, rollout.state)
     assert np.array_equal(both.last_state, rollout.last_state)
-    assert both.episodes == rollout.episodes
+    assert both.episodes == tuple(sorted(rollout.episodes, key=lambda episode: episode.slot))
 
 
 # ---- inheritance --------------------------------------------------------------------------------------------------------
+
+
+ADD = ("method.mutation.add=1", "method.mutation.delete=0", "method.mutation.perturb=0")
+OPERATORS = {
+    "add node": ADD,
+    "add graph": (*ADD, "method.mutation.add_graph=1"),
+    "delete graph": ("method.mutation.add=0", "method.mutation.delete=1", "method.mutation.perturb=0", "method.initial.least=4"),
+    "perturb": ("method.mutation.add=0", "method.mutation.delete=0", "method.mutation.perturb=1"),
+}
 
 
 def with_child(name: str, *overrides: str) -> tuple[Any, Species, Species, dict[str, Any]]:
@@ -112,8 +127,10 @@ def with_child(name: str, *overrides: str) -> tuple[Any, Species, Species, dict[
     return method, child, parent, weights(parent)
 
 
-def test_a_child_of_nge_has_its_parents_networks_and_fresh_optimisers() -> None:
-    _, child, parent, before = with_child("nge")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_child_of_nge_has_its_parents_networks_and_fresh_optimisers(operator: str) -> None:
+    _, child, parent, before = with_child("nge", *OPERATORS[operator])
+    assert child.mutation == operator
     must_equal(weights(child), before, "a child's networks")
     assert child.controller.normaliser.count == parent.controller.normaliser.count > 0
     for optimiser in (child.ppo.policy_optimiser, child.ppo.value_optimiser):
@@ -123,19 +140,21 @@ def test_a_child_of_nge_has_its_parents_networks_and_fresh_optimisers() -> None:
 
 def test_a_child_and_its_parent_share_nothing() -> None:
     method, child, parent, before = with_child("nge")
-    optimiser = copied(parent.ppo.state_dict()["policy_optimiser"]["state"][0])
+    optimisers = copy.deepcopy(parent.ppo.state_dict())
+    assert set(optimisers) >= {"policy_optimiser", "value_optimiser"}
     method._train([child, next(s for s in method.population if s not in (child, parent))])
     must_equal(weights(parent), before, "a parent whose child was trained")
-    must_equal(parent.ppo.state_dict()["policy_optimiser"]["state"][0], optimiser, "the optimiser of a parent")
+    must_equal(parent.ppo.state_dict(), optimisers, "the optimisers of a parent")
     assert not equal(weights(child)["actor"], before["actor"])
-    after = weights(child)
+    after, optimisers = weights(child), copy.deepcopy(child.ppo.state_dict())
     method._train([parent, next(s for s in method.population if s not in (child, parent))])
     must_equal(weights(child), after, "a child whose parent was trained")
+    must_equal(child.ppo.state_dict(), optimisers, "the optimisers of a child")
 
 
 def test_first_actions_come_from_the_inherited_policy() -> None:
     """Log-probabilities as stored while acting equal those of the inherited weights, for survivors and children."""
-    method, child, _, _ = with_child("nge", "method.mutation.add=1", "method.mutation.delete=0", "method.mutation.perturb=0")
+    method, child, _, _ = with_child("nge", *ADD)
     for start in (0, 2):
         members = method.population[start : start + 2]
         expected = [weights(species) for species in members]
@@ -181,19 +200,12 @@ def test_on_its_parents_graphs_a_child_answers_as_its_parent() -> None:
 
 # ---- ESS ----------------------------------------------------------------------------------------------------------------
 
-OPERATORS = {
-    "add": ("method.mutation.add=1", "method.mutation.delete=0", "method.mutation.perturb=0"),
-    "delete": ("method.mutation.add=0", "method.mutation.delete=1", "method.mutation.perturb=0", "method.initial.least=4"),
-    "perturb": ("method.mutation.add=0", "method.mutation.delete=0", "method.mutation.perturb=1"),
-}
-
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_a_child_of_ess_starts_from_nothing(operator: str) -> None:
-    method, child, parent, before = with_child("ess", *OPERATORS[operator])
-    assert operator in child.mutation
-    fresh = method.nursery.make(child.number, child.design, 1, child.mutation, parent.number)
-    must_equal(weights(child), weights(fresh), "a child's networks")
+    _, child, _, before = with_child("ess", *OPERATORS[operator])
+    assert child.mutation == operator
+    must_equal(weights(child), untrained(child), "a child's networks")
     assert not equal(weights(child), before)
     assert child.controller.normaliser.count == 0
 
@@ -208,14 +220,14 @@ def test_a_child_of_ess_can_inherit_if_its_skeleton_is_its_parents(operator: str
 def test_strict_ess_restarts_everyone() -> None:
     method = make(small("ess", "method.amortized=false"))
     method.iterate()
-    trained = {species.number: weights(species) for species in method.population}
-    method.population = method.renew()
-    for species in method.population:
-        assert species.controller.normaliser.count == 0
-        assert not species.ppo.policy_optimiser.state_dict()["state"]
+    first = {species.number: untrained(species) for species in method.population}
+    for species in method.renew():
+        must_equal(weights(species), untrained(species), "a controller that starts from scratch")
+        for optimiser in (species.ppo.policy_optimiser, species.ppo.value_optimiser):
+            assert not optimiser.state_dict()["state"]
         if species.born == 0:
             assert species.restarts == 1
-            assert not equal(weights(species), trained[species.number])
+            assert not equal(weights(species), first[species.number]), "a seed of its own each time"
             assert all(slot["episode"]["time"] == 0 for slot in species.slots)
     amortized = make(small("ess"))
     amortized.iterate()
@@ -235,6 +247,23 @@ def test_sizes_and_order_of_a_flat_view() -> None:
         assert actor.view.order.tolist() == depth_first(species.design, 0)
         again = method.nursery.make(99, Design.from_json(species.design.to_json()), 0, "random")
         assert again.controller.actor.view.order.tolist() == actor.view.order.tolist()
+
+
+def test_a_flat_view_does_not_depend_on_the_order_in_which_a_design_grew() -> None:
+    """The same tree, whose last two nodes came to be one before the other or the other way round."""
+    method = make(small("ess"))
+    limb, rng = method.task.initial_design, np.random.default_rng(0)
+    constants = {name: getattr(limb, name)[[0, 1, 1, 1, 1]] for name in ("axis", "range", "friction", "joint_offset")}
+    attributes = rng.uniform(-1, 1, (5, 5))
+    features = rng.normal(size=(2, 5, method.task.feature_size))
+    flat, order = [], []
+    for parents, rows in (([-1, 0, 1, 1, 2], [0, 1, 2, 3, 4]), ([-1, 0, 1, 2, 1], [0, 1, 2, 4, 3])):
+        design = limb.derived(parents=np.array(parents), attributes=attributes[rows], **constants)
+        view = FlatView(design, method.task)
+        flat.append(view.flat(features[:, rows].reshape(10, -1)))
+        order.append(np.array(rows)[view.order].tolist())  # in the numbers of the first
+    assert np.array_equal(*flat)
+    assert order == [[0, 1, 2, 4, 3]] * 2
 
 
 def depth_first(design: Design, node: int) -> list[int]:

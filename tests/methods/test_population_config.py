@@ -44,6 +44,11 @@ def test_numbers_of_the_comparison(method: str) -> None:
         assert (config.gm_uc.pool, config.gm_uc.steps, config.gm_uc.batch, config.gm_uc.lr) == (10, 100, 64, 1e-3)
 
 
+def test_strict_ess_is_ess_without_amortised_fitness() -> None:
+    ess, strict = (load_config("config", [f"method={name}"])["method"] for name in ("ess", "ess_strict"))
+    assert strict == {**ess, "name": "ess_strict", "amortized": False}
+
+
 @pytest.mark.parametrize(("budget", "cohort", "slots"), [("paper", 4, 20), ("pilot", 5, 4), ("smoke", 5, 2)])
 def test_cohorts_take_at_least_the_batch_of_a_single_agent(budget: str, cohort: int, slots: int) -> None:
     method = make(load_config("config", ["method=nge", f"budget={budget}"]))

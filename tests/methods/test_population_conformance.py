@@ -11,7 +11,10 @@ from codesign_bench.experiment import conformance
 from tests.methods.population import small
 
 IN_SECONDS = [check for check in conformance.CHECKS if check is not conformance.worker_independence]
-OF_EACH = (conformance.equal_charging, conformance.resume_equality, conformance.state_survives, conformance.legal_designs)
+OF_EACH = (
+    *(conformance.equal_charging, conformance.determinism, conformance.resume_equality, conformance.state_survives),
+    conformance.legal_designs,
+)
 """Fast tests take these of every method, and all of NGE; the three share most of their code."""
 
 

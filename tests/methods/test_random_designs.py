@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from codesign_bench.design.graph import Design
+from codesign_bench.design.space import DesignSpace, Topology
 from codesign_bench.tasks import TASKS, Task, make_task
 from methods.evolution import random_design as module
 from methods.evolution.random_design import random_design, viable, viable_design
@@ -43,38 +47,20 @@ def test_a_new_node_has_a_uniform_legal_parent() -> None:
             assert stats.chisquare([counts[int(p)] for p in legal]).pvalue > 6e-5 / len(taken)
 
 
+class Unlimited(DesignSpace):
+    """Any node below the root may have another child, at any depth."""
+
+    def topology(self, design: Design) -> Topology:
+        found = super().topology(design)
+        return replace(found, can_add=found.depth >= 1)
+
+
 def test_without_limits_half_of_the_nodes_are_leaves() -> None:
-    """A random recursive tree of n nodes has n / 2 leaves on average; here it grows below the root's one limb."""
-    task = make_task("swimmer", design={"max_depth": 4, "max_children": 4})
-    rng, nodes, trials = np.random.default_rng(2), 5, 3000  # too few nodes to reach a limit of depth 4 or 4 children ...
-    leaves = []
-    for _ in range(trials):
-        design = random_design(task, nodes - 1, rng)
-        inner = set(design.parents.tolist())
-        leaves.append(sum(node not in inner for node in range(1, nodes + 1)))
-        depth = task.space.topology(design).depth
-        assert depth.max() <= 4
-    # ... but for the one chain in 4! that a fifth node cannot extend: the exact mean, by counting all trees
-    mean = exact_mean_of_leaves(nodes, 4)
-    assert abs(mean - nodes / 2) < 0.05
-    assert abs(np.mean(leaves) - mean) < 4 * np.std(leaves) / math.sqrt(trials)
-
-
-def exact_mean_of_leaves(nodes: int, depth: int) -> float:
-    trees = {(0,): 1.0}  # depths and, by position, parents: a tuple of parents of nodes 1, 2, ... in which node 0 is the limb
-    for _ in range(nodes - 1):
-        grown: dict[tuple[int, ...], float] = {}
-        for tree, weight in trees.items():
-            legal = [n for n in range(len(tree)) if level(tree, n) + 1 < depth]
-            for parent in legal:
-                key = (*tree, parent)
-                grown[key] = grown.get(key, 0.0) + weight / len(legal)
-        trees = grown
-    return sum(weight * (len(tree) - len(set(tree[1:]))) for tree, weight in trees.items())
-
-
-def level(tree: tuple[int, ...], node: int) -> int:
-    return 0 if node == 0 else 1 + level(tree, tree[node])
+    """A random recursive tree of n nodes has n / 2 leaves on average, with variance n / 12; here it is the root's one limb."""
+    task, rng, nodes, trials = make_task("swimmer"), np.random.default_rng(2), 10, 1500
+    free: Any = SimpleNamespace(initial_design=task.initial_design, space=Unlimited(**task.space.__getstate__()))
+    leaves = [1 + nodes - len(set(random_design(free, nodes - 1, rng).parents.tolist()) - {-1}) for _ in range(trials)]
+    assert abs(np.mean(leaves) - nodes / 2) < 4 * math.sqrt(nodes / 12 / trials)
 
 
 def test_attributes_are_uniform_and_independent() -> None:

@@ -73,6 +73,9 @@ def test_the_latest_label_counts_within_its_generation() -> None:
 
 def test_constant_and_dead_labels_are_numbers() -> None:
     found, some = surrogate(), designs(4)
+    for constant in (5.0, 0.1, -0.7, 0.0):
+        found.note([(i, some[i % 4], constant) for i in range(20)])
+        assert {record.label for record in found.records.values()} == {0.0}
     found.note([(i, design, 5.0) for i, design in enumerate(some)])
     assert {record.label for record in found.records.values()} == {0.0}
     found.train(np.random.default_rng(0))
@@ -127,7 +130,7 @@ def test_keeping_follows_the_softmax() -> None:
 
 def test_it_learns_a_property_of_designs() -> None:
     """The number of bodies: predictions rank unseen designs, and the kept ones beat a random choice."""
-    found, train, unseen = surrogate(), designs(60, seed=1), designs(40, seed=2)
+    found, train, unseen = surrogate(), designs(60, seed=1), designs(100, seed=2)
     found.note([(i, design, float(design.num_nodes)) for i, design in enumerate(train)])
     rng = np.random.default_rng(0)
     for _ in range(6):
@@ -136,8 +139,9 @@ def test_it_learns_a_property_of_designs() -> None:
     predictions = found.predict(unseen, [torch.ones(WIDTH)] * 3)
     assert stats.spearmanr(predictions, bodies).statistic > 0.8
     sampled = found.predict(unseen, half_masks(rng))
-    kept = top(sampled, 8, 0.0, rng)
-    assert bodies[kept].mean() > bodies.mean() + 4 * bodies.std() / np.sqrt(8) * np.sqrt(1 - 8 / 40) / 2
+    kept = top(sampled, 15, 0.0, rng)
+    sigma = bodies.std() * np.sqrt((1 / 15) * (100 - 15) / (100 - 1))  # of the mean of 15 that are drawn without replacement
+    assert bodies[kept].mean() > bodies.mean() + 4 * sigma
 
 
 def test_its_state_survives() -> None:
