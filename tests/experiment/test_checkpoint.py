@@ -221,3 +221,12 @@ def test_a_run_falls_back_with_a_warning_and_ends_equal(
     expected.must_equal(run(config), "a run with a damaged checkpoint")
     assert f"warning: The checkpoint {newest} is damaged" in capsys.readouterr().err
     assert len(checkpoints_of(config)) == 2
+
+
+def test_a_checkpoint_of_something_else(tmp_path: Path) -> None:
+    """The checksum is right, the content is not the state of a run: the one before is taken."""
+    save(tmp_path, 1, {"method": 1, "ledger": 2}, "hash")
+    save(tmp_path, 2, {}, "hash")
+    state, (warning,) = load_latest(tmp_path, "hash", ("method", "ledger"))
+    assert state == {"method": 1, "ledger": 2}
+    assert warning.endswith("does not hold the state of a run.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import socket
@@ -27,6 +28,7 @@ from codesign_bench.experiment.run_folder import (
     configuration_hash,
     write_atomically,
 )
+from codesign_bench.experiment.tracking import Tracker
 from tests.experiment.tiny import changed, contents, folder_of, run, status_of, tiny
 from tests.reference.sentences import assert_one_sentence
 
@@ -178,7 +180,7 @@ def test_a_different_configuration_is_refused_and_named(toy: Toys) -> None:
     before = contents(folder_of(config))
     for changes, sentence in (
         ({"evaluation": {"episodes": 3}}, "evaluation.episodes is 2 on disk and 3 now"),
-        ({"env": {"reward": {"alive": 0.5}}}, "env.reward.alive is 0.0 on disk and 0.5 now"),
+        ({"env": {"reward": {"alive": 0.5}}}, "env.reward.alive is 0 on disk and 0.5 now"),
         ({"method": {"flaw": "forgets"}}, "method.flaw is 'none' on disk and 'forgets' now"),
         ({"budget": {"steps": 200, "until": 200}}, "budget.steps is 160 on disk and 200 now"),
         ({"sampler": {"groups": 1}}, "sampler.groups is 2 on disk and 1 now"),
@@ -214,8 +216,81 @@ def test_numbers_survive_the_file(toy: Toys) -> None:
     config = tiny(Path(toy()["results"]), "method.ppo.policy_lr=1e-5", "method.ppo.value_lr=3e-17")
     folder = RunFolder.of(config)
     with folder.locked():
-        folder.open_configuration(config, [])
-        folder.open_configuration(config, [])
+        for _ in range(2):
+            folder.check_configuration(config)
+            folder.write_configuration(config, [])
+
+
+def test_equal_numbers_are_equal_however_they_are_spelled(toy: Toys) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 40}))
+    spelled = changed(config, env={"reward": {"alive": int(config["env"]["reward"]["alive"])}})
+    assert configuration_hash(spelled) == configuration_hash(config)
+    run(spelled)
+
+
+def test_a_refused_command_leaves_the_configuration_alone(toy: Toys) -> None:
+    config = toy()
+    run(changed(config, budget={"until": 40}))
+    before = (folder_of(config) / "config.yaml").read_bytes()
+    for path in (folder_of(config) / "checkpoints").iterdir():
+        path.write_bytes(b"damaged")
+    with pytest.raises(CodesignError, match=r"All checkpoints in .* are damaged"):
+        runner.run(config)
+    assert (folder_of(config) / "config.yaml").read_bytes() == before
+    assert status_of(config)["status"] == "failed"
+    assert "are damaged" in status_of(config)["reason"]
+    assert status_of(config)["steps"] == 40
+
+
+# ---- file systems ----------------------------------------------------------------------------------------------------
+
+
+def test_a_file_system_without_locks_is_not_one_where_everything_is_in_use(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    folder = RunFolder.of(toy())
+    with pytest.raises(ConfigError) as error, folder.locked():
+        pass
+    assert_one_sentence(error.value, "cannot lock files", "results=DIR")
+    assert not folder.alive()
+
+
+def test_a_lock_on_a_full_disk(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What must be written says that the disk is full; the lock's text need not."""
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with RunFolder.of(toy()).locked():
+            assert RunFolder.of(toy()).alive()
+
+
+def test_a_finished_run_needs_no_lock(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = toy()
+    run(config)
+    monkeypatch.setattr(RunFolder, "locked", lambda self: pytest.fail("it may be on a read-only file system"))
+    assert runner.run(config) == "done"
+
+
+def test_tensorboard_on_a_full_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Full:
+        def add_scalar(self, *_: Any) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        close = add_scalar
+
+    tracker = Tracker(tmp_path, tensorboard=False, wandb_project=None, start=0)
+    tracker._writer = Full()
+    for _ in range(2):
+        tracker.log(1, {"loss": 0.0})
+    tracker.close()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warning: TensorBoard's log cannot be written (No space left on device)")
 
 
 # ---- progress.csv ----------------------------------------------------------------------------------------------------

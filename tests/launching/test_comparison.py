@@ -44,6 +44,31 @@ def test_a_seed_that_is_behind_is_left_out_by_name(tmp_path: Path) -> None:
     assert "It has 10,000 steps; the comparison is at 20,000." in [item.reason for item in found.left_out]
 
 
+def test_all_seeds_stay_when_one_of_each_method_is_ahead(tmp_path: Path) -> None:
+    for method in ("nge", "transform2act"):
+        for seed in range(3):
+            write_run(tmp_path, method, seed=seed, returns=[1, 2, 3, 4][: 4 if seed == 0 else 2], designs=False)
+    collection = collect(tmp_path, "study")
+    together, ahead = in_common(collection), in_common(collection, ahead=True)
+    assert (together.horizon("gap"), len(together.runs)) == (20_000, 6)
+    assert (ahead.horizon("gap"), [run.seed for run in ahead.runs]) == (40_000, [0, 0])
+    assert ahead.notes == ("Compared at 40,000 steps on gap: as far as all methods have come with at least one seed.",)
+    main([str(tmp_path), "study"])
+    figures = tmp_path / "study" / "figures"
+    assert "Compared at 20,000 steps" in (figures / "final_returns.md").read_text()
+    assert "Compared at 40,000 steps" in (figures / "comparison_ahead_returns.md").read_text()
+    assert (figures / "comparison_ahead.png").exists()
+
+
+def test_methods_that_are_to_come_are_named(tmp_path: Path) -> None:
+    write_run(tmp_path, "nge", returns=[1, 2], designs=False)
+    found = in_common(collect(tmp_path, "study"), planned=["nge", "rgs", "ess"])
+    assert found.notes == (
+        "Compared at 20,000 steps on gap: as far as these methods have come.",
+        "Nothing recorded yet: ess, rgs.",
+    )
+
+
 def test_figure_and_table_say_how_far(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study(tmp_path)
     assert main([str(tmp_path), "study"]) == 0

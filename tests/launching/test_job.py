@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -55,6 +57,33 @@ def test_a_process_that_died_without_a_word_is_recorded_as_failed(tmp_path: Path
     status = status_of(config)
     assert (status["status"], status["steps"], status["until"]) == ("failed", 400, 800)
     assert status["reason"] == "The process of the run died with SIGSEGV."
+
+
+def test_a_crash_that_could_not_be_recorded_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny(tmp_path)
+    pretend(monkeypatch, "raise RuntimeError('boom')")
+    Children().run(config, [])
+    assert (status_of(config)["status"], status_of(config)["reason"]) == ("failed", "The process of the run ended with exit code 1.")
+    RunFolder.of(config).set_status("failed", reason="the run's own words")
+    Children().run(config, [])
+    assert status_of(config)["reason"] == "the run's own words"
+
+
+def test_a_process_that_cannot_be_started_takes_no_other_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "sys.exit(0)")
+    configs = [tiny(tmp_path, f"seed={seed}") for seed in range(3)]
+    popen, calls = subprocess.Popen, []
+
+    def limited(*arguments: Any, **keywords: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return popen(*arguments, **keywords)
+
+    monkeypatch.setattr(subprocess, "Popen", limited)
+    endings = launch(configs, lambda ending: None, jobs=1)
+    assert [ending.state for ending in endings] == ["done", "failed", "done"]
+    assert_one_sentence(ValueError(endings[1].reason), "could not be started", "Resource temporarily unavailable")
 
 
 def test_it_gets_the_configuration_and_its_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

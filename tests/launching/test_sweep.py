@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,11 +17,13 @@ from codesign_bench import bench
 from codesign_bench.bench import Bench, installed, rounds_of
 from codesign_bench.command_line import load_config, swept_values
 from codesign_bench.command_line import run as run_command
+from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.launching import plan
-from codesign_bench.launching.job import Config, Ending
+from codesign_bench.launching.job import Config, Ending, run_here
+from codesign_bench.launching.local import stopped_by_signals
 from codesign_bench.launching.sweep import Sweep, report, run_sweep
 from codesign_bench.paths import conf_dir, conf_dirs, options_of
 from tests.experiment.tiny import OVERRIDES, contents, folder_of, run, tiny
@@ -73,7 +77,7 @@ def test_a_searched_value_names_its_runs() -> None:
 
 
 EXPERIMENTS = sorted(str(path.relative_to(conf_dir() / "experiment"))[:-5] for path in (conf_dir() / "experiment").rglob("*.yaml"))
-FIGURES = {"baselines", "ablation", "continuous", "bench", "ess"}
+FIGURES = {"baselines", "ablation", "continuous", "bench", "demo", "ess"}
 
 
 def test_one_file_per_figure_and_per_searched_hyperparameter() -> None:
@@ -212,11 +216,54 @@ def test_runs_go_from_round_to_round_together(tmp_path: Path, capsys: pytest.Cap
     assert plan.read(tmp_path / "bench")["gap/transform2act/seed_1"] == {"until": 2_000_000, "steps": 50_000_000}
 
 
-def test_rounds_that_cut_an_iteration_are_refused_before_anything_runs(tmp_path: Path) -> None:
-    overrides = ["experiment=bench", "method=transform2act", "seed=0", "budget.batch=500000", f"results={tmp_path}"]
-    with pytest.raises(ValueError, match=r"budget\.until is 400000; allowed are whole numbers of iterations"):
-        run_sweep(overrides, Bench())
+def test_rounds_end_where_every_method_has_whole_iterations() -> None:
+    larger = [load_config("config", [f"method={method}", "budget.batch=500_000"]) for method in ("transform2act", "nge")]
+    assert rounds_of(larger) == [2_000_000, 10_000_000, 50_000_000]
+    assert rounds_of(larger[:1]) == [500_000, 2_000_000, 10_000_000, 50_000_000]
+
+
+def test_rounds_that_are_done_are_not_gone_through_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny(tmp_path)
+    run_here(bench.shortened(config, 400), [])
+    monkeypatch.setattr(bench, "ROUNDS", (200, 400, 600, 800))
+    launched: list[int] = []
+
+    def launch(configs: Sequence[Config], finished: Any) -> list[Ending]:
+        launched.append(configs[0]["budget"]["until"])
+        return [Ending(str(folder_of(config)), "failed")]
+
+    monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
+    Bench().launch(launch, [config])
+    assert launched == [600, 800]
+
+
+@pytest.mark.parametrize("how", ["a signal at the last moment", "a run in use"])
+def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    config = tiny(tmp_path)
+    monkeypatch.setattr(bench, "ROUNDS", (200, 800))
+    monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
+    launched: list[int] = []
+
+    def launch(configs: Sequence[Config], finished: Any) -> list[Ending]:
+        launched.append(configs[0]["budget"]["until"])
+        with stopped_by_signals(lambda: None):
+            if how != "a run in use":
+                signal.raise_signal(signal.SIGINT)  # when all runs have ended by themselves
+        return [Ending(str(folder_of(config)), "in use" if how == "a run in use" else "done")]
+
+    Bench().launch(launch, [config])
+    assert launched == [200]
+
+
+def test_rounds_need_a_launcher_that_knows_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="say launcher=local, slurm or ray"):
+        run_sweep(["experiment=bench", "method=transform2act", "seed=0", "launcher=other", f"results={tmp_path}"], Bench())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_sweep_without_runs() -> None:
+    with pytest.raises(ConfigError, match="This sweep has no runs"):
+        Bench().launch(lambda configs, finished: [], [])
 
 
 def test_methods_that_are_not_installed_are_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,13 +274,34 @@ def test_methods_that_are_not_installed_are_named_and_left_out(capsys: pytest.Ca
     assert swept_values(["experiment=bench"], "method") == ["transform2act", "nge", "ess", "rgs", "continuous"]
 
 
+def _plan_some(results: Path, first: int) -> None:
+    for seed in range(first, first + 20):
+        plan.add([{**tiny(results), "seed": seed}])
+
+
+def test_sweeps_into_one_study_at_the_same_time_lose_nothing_of_the_plan(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    sweeps = [context.Process(target=_plan_some, args=(tmp_path, first)) for first in (0, 100)]
+    for sweep in sweeps:
+        sweep.start()
+    for sweep in sweeps:
+        sweep.join()
+    assert [sweep.exitcode for sweep in sweeps] == [0, 0]
+    assert len(plan.read(tmp_path / "default")) == 40
+
+
 # ---- the report ------------------------------------------------------------------------------------------------------
 
 
 def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     done, used = Ending("a/b", "done"), Ending("a/u", "in use", "In use.")
-    assert report([done, used]) == 0
-    assert capsys.readouterr().err == "2 runs: 1 done, 1 in use\n"
+    assert report([done]) == 0
+    assert capsys.readouterr().err == "1 runs: 1 done\n"
+    assert report([done, used]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "2 runs: 1 done, 1 in use",
+        "some runs are in use by another process; the same command goes on with them when they are free",
+    ]
     assert report([done, Ending("a/c", "failed", "It broke.", "one\ntwo")]) == 1
     assert capsys.readouterr().err == "\nfailed: a/c\n  It broke.\n  | one\n  | two\n2 runs: 1 done, 1 failed\n"
     assert report([done, Ending("a/d", "stopped")]) == 130
