@@ -73,16 +73,17 @@ def outlook(runs: Sequence[RunStatus], until: int, speed: float) -> str:
     done = sum(run.steps >= until for run in runs)
     steps = sum(min(run.steps, until) for run in runs)
     text = f"{done} of {len(runs)} runs, {steps:,} of {until * len(runs):,} steps"
+    left, whole = until * len(runs) - steps, sum(run.budget - run.steps for run in runs)
     speeds = [run.steps_per_second for run in runs if run.steps_per_second]
     if speed <= 0:
         if not speeds:
-            return f"{text}; the speed is known when the first iterations have ended"
+            return f"{text}; the speed is known when the first iterations have ended, in a minute or so"
         alone = sum(speeds) / len(speeds)
-        return f"{text}; earlier {alone:,.0f} steps/s for each run"
+        needed = f"{duration(left / alone)} to the end of the round and {duration(whole / alone)} to that of the protocol"
+        return f"{text}; at {alone:,.0f} steps/s, as each run had so far, {needed}, divided by the runs side by side"
     going = [run for run in runs if run.state == "running"]
     each = [(until - run.steps) / (run.steps_per_second or speed / len(going)) for run in going]
     figure = f"next figure in {duration(max(0.0, min(each)))}, " if each else ""
-    left, whole = until * len(runs) - steps, sum(run.budget - run.steps for run in runs)
     return f"{text}, {speed:,.0f} steps/s; {figure}round ends in {duration(left / speed)}, protocol in {duration(whole / speed)}"
 
 

@@ -113,8 +113,11 @@ def test_the_outlook() -> None:
     assert outlook([RUN, other], 400, 20.0) == (
         "0 of 2 runs, 300 of 800 steps, 20 steps/s; next figure in 10 s, round ends in 25 s, protocol in 85 s"
     )
-    assert outlook([RUN, other], 400, 0.0) == "0 of 2 runs, 300 of 800 steps; earlier 10 steps/s for each run"
-    assert outlook([other], 400, 0.0).endswith("the speed is known when the first iterations have ended")
+    assert outlook([RUN, other], 400, 0.0) == (
+        "0 of 2 runs, 300 of 800 steps; at 10 steps/s, as each run had so far, "
+        "50 s to the end of the round and 3 min to that of the protocol, divided by the runs side by side"
+    )
+    assert outlook([other], 400, 0.0).endswith("the speed is known when the first iterations have ended, in a minute or so")
 
 
 def test_the_table_is_aligned() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.perf import evolution, learning, simulation
+from tests.perf import evolution, learning, simulation, sweeps
 from tests.perf.table import Table
 
 
@@ -13,6 +13,7 @@ def main() -> int:
     simulation.measure(table)
     learning.measure(table)
     evolution.measure(table)
+    sweeps.measure(table)
     if table.failures:
         print(f"\n{len(table.failures)} below the bar: {'; '.join(table.failures)}")
         return 1
