@@ -198,7 +198,7 @@ def main(arguments: list[str]) -> int:
     collection = collect(Path(config.results), config.study, force=config.force, envs=config.envs, methods=config.methods)
     for left_out in collection.left_out:
         print(f"left out: {left_out.path}: {left_out.reason}.", file=sys.stderr)
-    for remark in (*collection.remarks, *(f"forced: {mark}" for mark in collection.forced)):
+    for remark in _remarks(collection):
         print(f"note: {remark}", file=sys.stderr)
     if not collection.runs:
         print(f"note: the study '{config.study}' has no runs that can be read; the figures are made without them.", file=sys.stderr)
@@ -211,6 +211,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _remarks(collection: Collection) -> list[str]:
+    return [*collection.remarks, *collection.reevaluations.left_out, *(f"forced: {mark}" for mark in collection.forced)]
+
+
 def _index(written: list[Path], job: Job, command: list[str]) -> Path:
     """index.md: what there is, from which runs, and which were left out."""
     from codesign_bench.analysis.tables import plain_markdown, write_text
@@ -221,7 +225,7 @@ def _index(written: list[Path], job: Job, command: list[str]) -> Path:
     lines += [f"- {name}: {', '.join(f'[{kind[1:]}]({name}{kind})' for kind in kinds[name])}" for name in names]
     for title, items in (
         ("Left out", [f"{'/'.join(item.path.parts[-3:])}: {item.reason}" for item in collection.left_out]),
-        ("Remarks", [*collection.remarks, *(f"forced: {mark}" for mark in collection.forced)]),
+        ("Remarks", _remarks(collection)),
     ):
         if items:
             lines += ["", f"## {title}", "", *(f"- {plain_markdown(item)}" for item in items)]

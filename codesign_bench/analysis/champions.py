@@ -25,13 +25,9 @@ class Champion:
 
 
 def champion(collection: Collection, env: str, method: str) -> Champion | None:
-    """Of the run with the highest final return among those that got furthest; None if there are no runs."""
-    runs = collection.of(env, method)
-    if not runs:
-        return None
-    furthest = max(run.steps for run in runs)
-    value, _, best = max((float(collection.curve(run)[1][-1]), -i, run) for i, run in enumerate(runs) if run.steps == furthest)
-    return Champion(best, value, load(best.path / "designs" / "final.xml"))
+    """Of the best run; None if there are no runs."""
+    runs = collection.best_first(env, method)
+    return Champion(runs[0], collection.final(runs[0]), load(runs[0].path / "designs" / "final.xml")) if runs else None
 
 
 def final_design(run: Run) -> Design | None:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from codesign_bench.analysis import measures, statistics, style
 from codesign_bench.analysis.collect import Collection, collect, unlike
+from codesign_bench.analysis.comparable import own_differences
 from codesign_bench.analysis.tables import Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
@@ -107,6 +108,8 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
 
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
     said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
+    said += dict.fromkeys([*measures.cautions(mine), *measures.cautions(theirs)])
+    said += [f"Not configured alike: {text}." for text in own_differences(mine.runs, theirs.runs)]
     said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
     said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection, bands=False)]
     return said

@@ -54,15 +54,11 @@ class Tile:
 
 def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict[str, Run]]]:
     """The rows of the sheet: a title, and the run to show for each method that has one."""
-    finals = {run.path: float(collection.curve(run)[1][-1]) for run in collection.runs}
     rows = []
     for env in ordered_envs(collection.envs):
         runs = [run for run in collection.runs if run.env == env]
         if seed == "best":
-            best: dict[str, Run] = {}
-            for run in sorted(runs, key=lambda run: finals[run.path]):
-                best[run.method] = run
-            rows.append((env_title(env), best))
+            rows.append((env_title(env), {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}}))
             continue
         shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
         rows += [(f"{env_title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
@@ -79,7 +75,7 @@ def tile_of(run: Run | None, collection: Collection, seconds: float) -> Tile:
     except CodesignError as error:
         return Tile(None, str(error))
     ended = motion is not None and motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds
-    return Tile(Champion(run, float(collection.curve(run)[1][-1]), design, task, poses, ended))
+    return Tile(Champion(run, collection.final(run), design, task, poses, ended))
 
 
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:

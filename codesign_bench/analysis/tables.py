@@ -92,7 +92,7 @@ def write_text(path: Path, text: str) -> Path:
 _SPECIAL = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}"},
-    **{"±": r"$\pm$", "†": r"$\dagger$"},
+    **{"≤": r"$\le$", "±": r"$\pm$", "†": r"$\dagger$"},
 }
 
 
@@ -172,35 +172,54 @@ def summary(collection: Collection) -> Table:
     """One line per environment and method: everything that is measured on final returns and curves."""
     frame = measures.summary(collection)
     share = f"{100 * measures.FRACTION:.0f} %"
-    rows = []
-    for row in frame.to_dict("records"):
-        if row["reached_level"] == 0 and math.isnan(row["steps_to_level"]):
-            level = "-"
-        else:
-            level = "never" if math.isinf(row["steps_to_level"]) else count(row["steps_to_level"])
-            level += f" ({row['reached_level']} of {row['runs']})"
-        rows.append(
-            (
-                env_title(row["env"]),
-                label(row["method"]),
-                f"{row['seeds']} of {row['runs']}",
-                plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
-                with_interval(row["iqm"], row["low"], row["high"]),
-                plus_minus(row["area"], row["area_std"]),
-                level,
-                plus_minus(row["reevaluated"], row["reevaluated_std"]),
-                plus_minus(row["retrained"], row["retrained_std"]),
-            )
+    rows = [
+        (
+            env_title(row["env"]),
+            label(row["method"]),
+            f"{row['seeds']} of {row['runs']}",
+            plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
+            with_interval(row["iqm"], row["low"], row["high"]),
+            plus_minus(row["area"], row["area_std"]),
+            level(row),
+            plus_minus(row["reevaluated"], row["reevaluated_std"]),
+            plus_minus(row["retrained"], row["retrained_std"]),
         )
+        for row in frame.to_dict("records")
+    ]
     columns = ("Environment", "Method", "Seeds", "Final return", "IQM [95 %]", "Mean over steps", f"Steps to {share}", "Fresh", "Retrained")
     notes = (
         "Final return: mean ± standard deviation over the seeds that reached the last step. IQM: interquartile mean with a stratified "
-        "bootstrap interval. Mean over steps: area under the curve divided by its steps.",
-        f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there). "
-        "Fresh: re-evaluated in fresh episodes. Retrained: a new controller on the frozen final design.",
+        "bootstrap interval. Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated.",
+        f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there).",
+        *about_reevaluations(collection, "Fresh", "Retrained"),
+        *measures.cautions(collection),
         *measures.shortfall(collection, bands=False),
     )
     return Table("summary", "Returns", columns, tuple(rows), notes, words=2)
+
+
+def level(row: Mapping[str, Any]) -> str:
+    """Steps to the level, a row of measures.summary as text: beyond the end if too few seeds got there for a median."""
+    steps, of = row["steps_to_level"], f" ({row['reached_level']} of {row['level_runs']})"
+    if math.isnan(steps):
+        return "-"
+    if math.isinf(steps):
+        return (f"> {count(row['steps'])}" if row["reached_level"] else "never") + of
+    return ("≤ " if steps <= row["first"] else "") + count(steps) + of
+
+
+def about_reevaluations(collection: Collection, fresh: str, retrained: str) -> list[str]:
+    """What the columns of these names hold; nothing without them."""
+    found, said = collection.reevaluations, []
+    if found.agents:
+        episodes = next(iter(found.agents.values())).episodes
+        said.append(f"{fresh}: the final agents in {episodes} episodes with a seed that training never used.")
+    if found.controllers:
+        one = next(iter(found.controllers.values()))
+        said.append(f"{retrained}: a controller trained from scratch for {one.steps:,} steps on the frozen final designs.")
+    if found.left_out:
+        said.append(f"{len(found.left_out)} re-evaluation(s) that do not compare or cannot be read are left out.")
+    return said
 
 
 def pairwise(collection: Collection) -> Table:
@@ -208,7 +227,7 @@ def pairwise(collection: Collection) -> Table:
         (
             "All" if row["env"] == "all" else env_title(row["env"]),
             f"{label(row['method'])} against {label(row['other'])}",
-            f"{row['seeds']}, {row['other_seeds']}",
+            f"{row['runs']}, {row['other_runs']}",
             with_interval(row["difference"], row["low"], row["high"]),
             with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
             number(row["cliffs_delta"]),
@@ -216,10 +235,11 @@ def pairwise(collection: Collection) -> Table:
         )
         for row in measures.pairwise(measures.finals(collection)).to_dict("records")
     ]
-    columns = ("Environment", "Methods", "Seeds", "Difference [95 %]", "P(better) [95 %]", "Cliff's delta", "Hedges' g")
+    columns = ("Environment", "Methods", "Runs", "Difference [95 %]", "P(better) [95 %]", "Cliff's delta", "Hedges' g")
     notes = (
         "Difference of the mean final returns and probability that a run of the first method beats one of the second, with stratified "
-        "bootstrap intervals, which are too narrow with fewer than five seeds.",
+        "bootstrap intervals.",
+        *measures.cautions(collection),
         *measures.shortfall(collection, bands=False),
     )
     return Table("pairwise", "Methods in pairs", columns, tuple(rows), notes, words=2)
@@ -237,7 +257,7 @@ def cost(collection: Collection) -> Table:
                 env_title(env),
                 label(method),
                 f"{len(runs)}",
-                count(sum(run.steps for run in runs) / len(runs)),
+                count(sum(run.charged for run in runs) / len(runs)),
                 plus_minus(*statistics.mean_and_std([seconds / 3600 for _, seconds in timed])),
                 number(speed),
                 "-" if math.isnan(evaluation) else count(evaluation),
@@ -270,7 +290,8 @@ def exploration(collection: Collection) -> Table:
         rows.append((env_title(env), label(method), f"{len(runs)}", *cells))
     columns = ("Environment", "Method", "Seeds", "Designs tried", "per 50,000 steps", "Steps per design", "Episode length")
     notes = (
-        "Mean ± standard deviation over seeds, over the whole run. Steps per design: charged steps per design or species; "
+        "Mean ± standard deviation over seeds, of designs over the whole run, of episode length at the last evaluation. "
+        "Steps per design: charged steps per design or species; "
         "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
         *measures.shortfall(collection, bands=False),
     )

@@ -94,6 +94,16 @@ def test_strangers_join_the_comparison_with_a_look_of_their_own(results: Path, t
     assert len({(one.colour, one.dashes) for one in look.values()}) == len(look)
 
 
+def test_a_number_that_is_missing_in_between_is_a_dashed_stretch(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, returns=[1.0, 2.0, 3.0, 4.0])
+    write_run(tmp_path, seed=1, returns=[3.0, np.nan, 5.0, 6.0])
+    figure = drawn(collect(tmp_path, "study"))
+    whole, dashed = panel(figure, "Gap Crosser").lines
+    np.testing.assert_array_equal(whole.get_ydata(), [2, np.nan, 4, 5])
+    np.testing.assert_array_equal(dashed.get_ydata(), [2, 2, 4, np.nan])
+    assert "With evaluations that are not a number: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
+
+
 # ---- bands and marks -------------------------------------------------------------------------------------------------
 
 
@@ -115,7 +125,7 @@ def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_l
     np.testing.assert_array_equal(dashed.get_ydata(), [np.nan, 3.0, 3.0, 4.0])
     (band,) = bands(axes)
     assert max(path.vertices[:, 0].max() for path in band.get_paths()) == 20_000
-    assert "Unfinished, dashed where runs are missing: gap/transform2act/seed_1." in text_of(figure)
+    assert "Unfinished: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
 def test_less_than_the_protocol_is_on_the_face(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from codesign_bench import report as command
+from codesign_bench.analysis import champions, gallery
+from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.report import bodies, data
 from codesign_bench.analysis.report.data import Missing, standing_out
 from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
@@ -109,7 +111,7 @@ def test_it_holds_everything(page: Page) -> None:
     assert "Less than the full protocol: 2 seeds (6 in the full protocol), 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
     assert "python -m codesign_bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
-    for column in ("final return", "interquartile mean", "area under curve", "fresh episodes", "new controller"):
+    for column in ("final return", "interquartile mean", "mean over steps", "fresh episodes", "new controller"):
         assert column in page.words
     assert "7.2" in page.words
     assert "8.5" in page.words
@@ -126,6 +128,34 @@ def test_the_best_seed_comes_first(page: Page) -> None:
     assert runs[0]["final"] == 5.0
     assert runs[0]["motion"]["frames"] == 5
     assert runs[1]["motion"] is None
+
+
+def test_the_ledger_holds_what_was_charged(tmp_path: Path) -> None:
+    write_run(tmp_path, returns=[1.0, 2.0, 3.0, float("nan")])
+    (row,) = data.ledger(collect(tmp_path, "study"))
+    assert (row.charged, data.ledger_sentence([row])) == (40_000, "Each of the 1 runs was charged exactly 40,000 environment steps.")
+
+
+def test_report_and_tables_take_the_same_runs(tmp_path: Path) -> None:
+    for seed, (returns, value) in enumerate((([1.0, 2.0, 3.0, 4.0], 10.0), ([99.0], 90.0))):
+        folder = write_run(tmp_path, seed=seed, returns=returns)
+        Reevaluation(Fresh(10_000 * len(returns), 0, 2, value, 0.5, 1.0, 1.0, 1.0, 3.0, 0.1, 7, (value,) * 2), None).save(folder)
+    collection = collect(tmp_path, "study")
+    (standing,) = data.standings(collection, "gap")
+    assert (standing.row["mean"], standing.row["reevaluated"], standing.designs) == (4.0, 10.0, 400.0)
+
+
+def test_the_best_run_is_the_same_everywhere(tmp_path: Path) -> None:
+    """Among the runs that got furthest: a short run's return is not a final one."""
+    write_run(tmp_path, seed=0, returns=[99.0])
+    write_run(tmp_path, seed=1, returns=[1.0, 2.0, 3.0, 4.0])
+    write_run(tmp_path, seed=2, returns=[1.0, 2.0, 3.0, 5.0])
+    collection = collect(tmp_path, "study")
+    champion = champions.champion(collection, "gap", "transform2act")
+    assert champion is not None
+    assert champion.run.seed == 2
+    assert gallery.chosen_runs(collection, "best")[0][1]["transform2act"].seed == 2
+    assert [run["seed"] for run in bodies.designs(collection, Missing())["gap"]["methods"]["transform2act"]] == [2, 1, 0]
 
 
 def test_it_loads_nothing_and_may_load_nothing(full: Path, page: Page) -> None:
@@ -185,7 +215,8 @@ def test_one_seed_has_no_band(tmp_path: Path) -> None:
     page = Page(made(tmp_path))
     for _, low, high in (page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"][kind] for kind in ("std", "iqm")):
         assert set(low) == set(high) == {None}
-    assert "A single seed has no band." in page.words
+    assert "A single seed has no interval." in page.words
+    assert "ashed" not in page.words, "dashes are the methods' patterns here"
     assert "± 0" not in page.words
 
 

@@ -56,10 +56,12 @@ def test_performance_profile_by_hand() -> None:
 
 
 def test_area_under_the_curve_by_hand() -> None:
-    assert st.area_under_curve([10, 20, 40], [0, 10, 10], 40) == pytest.approx((50 + 200) / 30)
-    assert st.area_under_curve([10, 20, 40], [0, 10, 30], 30) == pytest.approx((50 + 150) / 20)  # 20 at step 30
-    assert np.isnan(st.area_under_curve([10, 20], [0, 10], 40))
-    assert np.isnan(st.area_under_curve([10], [0], 10))
+    assert st.area_under_curve([10, 20, 40], [0, 10, 10], 10, 40) == pytest.approx((50 + 200) / 30)
+    assert st.area_under_curve([10, 20, 40], [0, 10, 30], 10, 30) == pytest.approx((50 + 150) / 20)  # 20 at step 30
+    assert st.area_under_curve([10, 20, 40], [0, 10, 30], 15, 40) == pytest.approx((37.5 + 400) / 25)  # 5 at step 15
+    assert np.isnan(st.area_under_curve([10, 20], [0, 10], 10, 40))
+    assert np.isnan(st.area_under_curve([10, 20], [0, 10], 5, 20))
+    assert np.isnan(st.area_under_curve([10], [0], 10, 10))
 
 
 @pytest.mark.parametrize(("level", "expected"), [(-1, 10), (0, 10), (5, 15), (10, 20), (15, 35), (20, 40), (21, np.inf), (np.nan, np.inf)])

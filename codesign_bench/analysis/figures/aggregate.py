@@ -14,7 +14,8 @@ from codesign_bench.analysis.collect import Collection
 
 
 def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
-    """Final returns as shares of the best method's mean in the same environment; environments count alike."""
+    """Final returns as shares of the best method's mean in the same environment. The interquartile mean is over all runs together;
+    in the profile and in the probability, environments count alike."""
     frame = measures.normalised(measures.finals(collection))
     shown = [method for method in methods if len(frame) and (frame.loc[frame["reached"].astype(bool), "method"] == method).any()]
     envs = [
@@ -26,8 +27,9 @@ def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
         [
             f"Final return as a share of the best method's mean, over {', '.join(map(style.env_title, envs)) or 'no environment'}.",
             "Intervals: 95 % stratified bootstrap.",
+            *measures.cautions(collection, methods),
             *([f"Without {', '.join(map(style.env_title, left_out))}: runs are missing or no mean is positive."] if left_out else []),
-            *measures.shortfall(collection, methods),
+            *measures.shortfall(collection, methods, bands=False),
         ]
     )
     height = max(1.5, 0.24 * len(shown) + 0.6) + 0.55 + 0.11 * len(foot)

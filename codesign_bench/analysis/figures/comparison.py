@@ -55,6 +55,7 @@ def draw(
     foot = style.wrapped(
         [
             f"Lines and bands: {curves.BANDS[band]}.",
+            *(measures.cautions(collection, methods) if band == "iqm" else []),
             *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
             *measures.missing(collection, methods, envs),
             *measures.shortfall(collection, methods),

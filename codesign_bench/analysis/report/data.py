@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.style import Look, env_title, looks, ordered, ordered_envs
-from codesign_bench.errors import CodesignError
-from codesign_bench.experiment.reevaluation import Reevaluation
 
 Array = NDArray[Any]
 
@@ -106,9 +104,7 @@ def curves(collection: Collection) -> dict[str, Any]:
 
 
 def _curves_of(collection: Collection, env: str) -> dict[str, Any]:
-    at = measures.grid(collection, env)
-    if len(at) > MOST_POINTS:
-        at = at[np.unique(np.linspace(0, len(at) - 1, MOST_POINTS).round().astype(int))]
+    at = measures.thinned(measures.grid(collection, env), MOST_POINTS)
     found: dict[str, dict[str, Any]] = {}
     for metric in METRICS:
         entries = {method: _curve(collection, env, method, metric, at) for method in ordered(collection.methods)}
@@ -118,12 +114,12 @@ def _curves_of(collection: Collection, env: str) -> dict[str, Any]:
 
 def _curve(collection: Collection, env: str, method: str, metric: str, at: Array) -> dict[str, Any] | None:
     runs = collection.of(env, method)
-    lines = np.array([statistics.on_grid(*collection.curve(run, metric), at) for run in runs]).reshape(len(runs), len(at))
+    lines = measures.curves(collection, env, method, at, metric)
     if not np.isfinite(lines).any():
         return None
     bands = {kind: [numbers(edge) for edge in statistics.band(lines, kind, REPETITIONS)] for kind in BANDS}
     seeds = [{"seed": run.seed, "values": numbers(line)} for run, line in zip(runs[:MOST_SEED_LINES], lines, strict=False)]
-    return {**bands, "runs": len(runs), "seeds": seeds}
+    return {**bands, "runs": len(runs), "known": np.isfinite(lines).sum(axis=0).tolist(), "seeds": seeds}
 
 
 def numbers(values: Iterable[float], digits: int = 5) -> list[float | None]:
@@ -142,43 +138,24 @@ class Standing:
     row: Mapping[str, Any]
     bodies: float
     designs: float
-    reevaluated: tuple[float, float]
-    retrained: tuple[float, float]
 
 
-def standings(collection: Collection, env: str, missing: Missing) -> list[Standing]:
+def standings(collection: Collection, env: str) -> list[Standing]:
     """The methods of one environment, best mean final return first."""
     table = measures.summary(collection)
     rows = table[table["env"] == env].sort_values(["complete", "mean"], ascending=False, kind="stable")
     found = []
     for row in rows.to_dict("records"):
-        runs = collection.of(env, str(row["method"]))
-        columns = [_reevaluated(run, missing) for run in runs]
+        runs = measures.used(collection, env, str(row["method"]))
         found.append(
             Standing(
                 method=str(row["method"]),
                 row={str(key): value for key, value in row.items()},
                 bodies=_mean(last(collection, run, "bodies") for run in runs),
                 designs=_mean(last(collection, run, "designs") for run in runs),
-                reevaluated=statistics.mean_and_std([c.get("reevaluated_return_mean", math.nan) for c in columns]),
-                retrained=statistics.mean_and_std([c.get("retrained_return_mean", math.nan) for c in columns]),
             )
         )
     return found
-
-
-def _reevaluated(run: Run, missing: Missing) -> dict[str, float]:
-    try:
-        found = Reevaluation.load(run.path)
-    except CodesignError as error:
-        missing.say(inside(run, error))
-        return {}
-    if found is None:
-        return {}
-    if found.agent.steps < run.steps:
-        missing.say(f"{run.name} was re-evaluated at {found.agent.steps} steps and has gone on since; those numbers are left out.")
-        return {}
-    return found.columns()
 
 
 def inside(run: Run, error: Exception) -> str:
@@ -230,18 +207,18 @@ class LedgerRow:
     speed: float
 
 
-def ledger(collection: Collection, missing: Missing) -> list[LedgerRow]:
-    rows = []
+def ledger(collection: Collection) -> list[LedgerRow]:
+    rows, again = [], collection.reevaluations
     for run in collection.runs:
-        again = _reevaluated(run, missing)
-        fresh = [again[name] for name in ("reevaluated_evaluation_steps", "retrained_evaluation_steps") if name in again]
+        agent, controller = again.agents.get(run.path), again.controllers.get(run.path)
+        fresh = [part.evaluation_steps for part in (agent, controller) if part is not None]
         rows.append(
             LedgerRow(
                 run=run,
-                charged=run.steps,
+                charged=run.charged,
                 evaluation=last(collection, run, "eval_steps"),
                 reevaluation=sum(fresh) if fresh else math.nan,
-                retraining=again.get("retrained_steps", math.nan),
+                retraining=controller.steps if controller is not None else math.nan,
                 seconds=last(collection, run, "seconds"),
                 speed=last(collection, run, "steps_per_second"),
             )
@@ -305,7 +282,7 @@ def note_gaps(collection: Collection, missing: Missing) -> None:
                 missing.say(f"{env_title(env)}, {method}: no run with seed {', '.join(map(str, lacking))}.")
     for left in collection.left_out:
         missing.say(f"Left out: {'/'.join(left.path.parts[-3:])}: {left.reason}.")
-    for text in (*collection.forced, *collection.remarks):
+    for text in (*collection.forced, *collection.remarks, *collection.reevaluations.left_out):
         missing.say(text if text.endswith(".") else f"{text}.")
 
 
