@@ -36,6 +36,8 @@ class FiguresConfig:
         for name in self.only or ():
             if name not in known:
                 raise ConfigError(f"only holds '{name}'; allowed are {', '.join(known)}.")
+        if "against" in (self.only or ()) and self.against is None:
+            raise ConfigError("only holds 'against', but there is no study to compare with; allowed with --against DIR.")
         if not self.formats:
             raise ConfigError("formats is empty; allowed are pdf, svg and png.")
 
@@ -149,7 +151,7 @@ def _against(job: Job) -> list[Path]:
 
     mine, config = job.collection, job.config
     assert config.against is not None
-    theirs = compare.other_study(config.against, config.study, config.force)
+    theirs = compare.other_study(config.against, config.study, config.force, config.envs)
     frame = compare.differences(mine, theirs, config.force)
     with styled():
         written = save(compare.figure(frame, mine, theirs), config.folder, "against", config.formats)
@@ -185,12 +187,17 @@ def arguments_of(words: list[str]) -> list[str]:
             path = next(given, None)
             if path is None:
                 raise ConfigError("--against is the last argument; allowed is --against DIR.")
-            found.append(f"against={path}")
+            found.append(_against_word(path))
         elif word.startswith("--against="):
-            found.append(word.removeprefix("--"))
+            found.append(_against_word(word.removeprefix("--against=")))
         else:
             found.append(word)
     return found
+
+
+def _against_word(path: str) -> str:
+    """Quoted, since = and , in a path would be read as grammar."""
+    return "against='{}'".format(path.replace("'", "\\'"))
 
 
 def main(arguments: list[str]) -> int:

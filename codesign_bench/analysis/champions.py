@@ -49,7 +49,7 @@ def design_process(run: Run) -> list[Robot]:
 
 
 def symmetries(collection: Collection, methods: tuple[str, ...]) -> pd.DataFrame:
-    """One row per run with a design on disk: env, method, seed, bodies, sibling, mirror."""
+    """One row per run with a design on disk: env, method, seed, bodies, sibling, left-right, mirror."""
     rows = []
     for env in ordered_envs(collection.envs):
         for method in ordered(set(methods) & set(collection.methods)):
@@ -57,7 +57,12 @@ def symmetries(collection: Collection, methods: tuple[str, ...]) -> pd.DataFrame
                 design, robot = final_design(run), load(run.path / "designs" / "final.xml")
                 if design is None or robot is None:
                     continue
-                plane = str(run.config["env"].get("design", {}).get("plane", "xy"))
-                scores = {"sibling": symmetry.sibling_symmetry(design), "mirror": symmetry.mirror_symmetry(robot, plane)}
+                space = run.config["env"].get("design")
+                plane = str(space.get("plane", "xy")) if isinstance(space, dict) else "xy"
+                scores = {
+                    "sibling": symmetry.sibling_symmetry(design),
+                    "left-right": symmetry.left_right_symmetry(robot, plane),
+                    "mirror": symmetry.mirror_symmetry(robot, plane),
+                }
                 rows.append({"env": env, "method": method, "seed": run.seed, "bodies": design.num_nodes, **scores})
-    return pd.DataFrame(rows, columns=["env", "method", "seed", "bodies", "sibling", "mirror"])
+    return pd.DataFrame(rows, columns=["env", "method", "seed", "bodies", "sibling", "left-right", "mirror"])

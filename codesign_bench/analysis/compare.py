@@ -6,6 +6,7 @@ taken at the last step that both studies reached in an environment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,13 @@ COLUMNS = [
 ]
 
 
-def other_study(path: str, study: str, force: bool = False) -> Collection:
+def other_study(path: str, study: str, force: bool = False, envs: Sequence[str] | None = None) -> Collection:
     """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
     folder = Path(path)
     if any(folder.glob("*/*/seed_*")):
-        return collect(folder.parent, folder.name, force=force)
+        return collect(folder.parent, folder.name, force=force, envs=envs)
     if (folder / study).is_dir():
-        return collect(folder, study, force=force)
+        return collect(folder, study, force=force, envs=envs)
     raise ConfigError(f"against is '{path}'; allowed is the folder of a study, or a folder of results with a study '{study}'.")
 
 
@@ -118,6 +119,7 @@ def _notes(mine: Collection, theirs: Collection) -> list[str]:
 def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
     """Differences with intervals: pairs down, environments across."""
     foot = style.wrapped(_notes(mine, theirs))
+    nothing = f"no {'evaluation' if set(mine.envs) & set(theirs.envs) else 'environment'} in common"
     envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(pairs))
     height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
@@ -139,7 +141,7 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
         axes.locator_params(axis="x", nbins=4)
-        axes.set_title(style.plain(style.env_title(env)) if env else "no environment in common")
+        axes.set_title(style.plain(style.env_title(env)) if env else nothing)
     canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
     style.note(canvas, foot)
     return canvas

@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from codesign_bench.design.scene import Ground
@@ -187,6 +188,8 @@ def _filling(axes: Axes, wide: float, tall: float) -> tuple[float, float]:
 def _ground(axes: Axes, robot: Robot, view: View, box: tuple[float, float, float, float]) -> None:
     left, right, bottom, _ = box
     kind = view.ground.kind
+    if view.kind == "top":
+        axes.add_patch(Rectangle((left, bottom), right - left, box[3] - bottom, facecolor=WATER, lw=0, zorder=0))
     if view.kind == "side" and kind != "none":
         top, spans = view.ground.top, [(left, right)]
         if kind == "gaps":

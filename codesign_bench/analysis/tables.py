@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
 from codesign_bench.errors import StorageError
+
+LONG = 40
+"""Rows that still fit on a page."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,26 @@ class Table:
         )
 
     def latex(self) -> str:
-        body = [
-            " & ".join(rf"\textbf{{{_latex(c.text)}}}" if isinstance(c, Bold) else _latex(c) for c in row) + r" \\" for row in self.rows
-        ] or [r"no runs \\"]
-        lines = [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}[t]",
-            r"\centering",
-            r"\small",
-            rf"\begin{{tabular}}{{{'l' * self.words}{'r' * (len(self.columns) - self.words)}}}",
-            r"\toprule",
-            " & ".join(_latex(c) for c in self.columns) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{_latex(' '.join([self.title + '.', *self.notes]))}}}",
-            rf"\label{{table:{self.name}}}",
-            r"\end{table}",
+        body = [_latex_row(rf"\textbf{{{_latex(c.text)}}}" if isinstance(c, Bold) else _latex(c) for c in row) for row in self.rows] or [
+            r"no runs \\"
         ]
+        kinds = "l" * self.words + "r" * (len(self.columns) - self.words)
+        caption = rf"\caption{{{_latex(' '.join([self.title + '.', *self.notes]))}}}"
+        label_ = rf"\label{{table:{self.name}}}"
+        head = [r"\toprule", _latex_row(map(_latex, self.columns)), r"\midrule"]
+        if len(self.rows) <= LONG:
+            begin = ["% needs \\usepackage{booktabs}", r"\begin{table}[t]", r"\centering", r"\small", rf"\begin{{tabular}}{{{kinds}}}"]
+            lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", caption, label_, r"\end{table}"]
+        else:  # across pages
+            begin = ["% needs \\usepackage{booktabs,longtable}", r"{\small", rf"\begin{{longtable}}{{{kinds}}}", rf"{caption}{label_} \\"]
+            lines = [*begin, *head, r"\endhead", r"\bottomrule", r"\endfoot", *body, r"\end{longtable}", "}"]
         return "\n".join(lines) + "\n"
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    """A row that begins with [ or * would be read as belonging to the command before it."""
+    text = " & ".join(cells)
+    return ("{}" if text.startswith(("[", "*")) else "") + text + r" \\"
 
 
 def write(table: Table, out: Path) -> list[Path]:
@@ -101,7 +104,7 @@ def _latex(text: str) -> str:
 
 
 def plain_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|<>])", r"\\\1", _one_line(text))
+    return re.sub(r"([\\`*_\[\]|<>$~&])", r"\\\1", _one_line(text))
 
 
 def _one_line(text: str) -> str:
@@ -248,8 +251,9 @@ def pairwise(collection: Collection) -> Table:
 def cost(collection: Collection) -> Table:
     """Wall time and speed of the runs as they were recorded, with the machines they ran on."""
     rows = []
+    unit = 3600 if any(seconds >= 3600 for _, seconds in _timed(collection, collection.runs)) else 60
     for env, method, runs in _curves(collection):
-        timed = [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
+        timed = _timed(collection, runs)
         evaluation, _ = statistics.mean_and_std([e[-1] for _, e in (collection.curve(run, "eval_steps") for run in runs) if len(e)])
         speed, _ = statistics.mean_and_std([steps / seconds for steps, seconds in timed])
         rows.append(
@@ -258,13 +262,22 @@ def cost(collection: Collection) -> Table:
                 label(method),
                 f"{len(runs)}",
                 count(sum(run.charged for run in runs) / len(runs)),
-                plus_minus(*statistics.mean_and_std([seconds / 3600 for _, seconds in timed])),
+                plus_minus(*statistics.mean_and_std([seconds / unit for _, seconds in timed])),
                 number(speed),
                 "-" if math.isnan(evaluation) else count(evaluation),
                 "; ".join(sorted({_machine(run.manifest) for run in runs})),
             )
         )
-    columns = ("Environment", "Method", "Seeds", "Steps", "Hours", "Steps per second", "Evaluation steps", "Machine")
+    columns = (
+        "Environment",
+        "Method",
+        "Seeds",
+        "Steps",
+        "Hours" if unit == 3600 else "Minutes",
+        "Steps per second",
+        "Evaluation steps",
+        "Machine",
+    )
     notes = (
         "Per run: charged steps, wall time (mean ± standard deviation over seeds, with evaluation), charged steps per second of wall time, "
         "steps of evaluation that were not charged. Runs on one machine may have shared it.",
@@ -272,6 +285,11 @@ def cost(collection: Collection) -> Table:
         *measures.shortfall(collection, bands=False),
     )
     return Table("cost", "Computation cost", columns, tuple(rows), notes, words=2)
+
+
+def _timed(collection: Collection, runs: Sequence[Run]) -> list[tuple[float, float]]:
+    """Steps and seconds of the runs' last records."""
+    return [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
 
 
 def exploration(collection: Collection) -> Table:
@@ -304,12 +322,13 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
     for env in ordered_envs(frame["env"]):
         for method in ordered(frame.loc[frame["env"] == env, "method"]):
             mine = frame[(frame["env"] == env) & (frame["method"] == method)]
-            cells = [plus_minus(*statistics.mean_and_std(mine[kind])) for kind in ("sibling", "mirror", "bodies")]
+            cells = [plus_minus(*statistics.mean_and_std(mine[kind])) for kind in ("sibling", "left-right", "mirror", "bodies")]
             rows.append((env_title(env), label(method), f"{len(mine)}", f"{int(mine['sibling'].notna().sum())}", *cells))
-    columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Mirror symmetry", "Bodies")
+    columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Left-right symmetry", "Mirror symmetry", "Bodies")
     notes = (
         "Final designs, mean ± standard deviation over seeds; 1 is perfectly symmetric. Sibling: likeness of limbs that hang on one joint. "
-        "Mirror: overlap of the silhouette with its mirror image.",
+        "Left-right: overlap of the silhouette with its mirror image across the axis of travel. Mirror: across the best axis through the "
+        "root, near 1 for any chain.",
         *measures.shortfall(collection, sorted(set(frame["method"])), bands=False),
     )
     return Table("symmetry", "Symmetry of designs", columns, tuple(rows), notes, words=2)

@@ -83,9 +83,20 @@ def test_the_command_writes_figures_and_tables(tmp_path: Path) -> None:
     for name in ("against.pdf", "against.svg", "against.png", "against_curves.png", "against.md", "against.tex", "against.csv"):
         assert (out / name).stat().st_size > 100
     assert "my\\_method" in (out / "against.md").read_text()
+    odd = tmp_path / "a=b, c'd"
+    write_run(odd, study="theirs")
+    assert command.main([*arguments[:-1], str(odd / "theirs")]) == 0
     # a folder of results with a study of the same name
     write_run(tmp_path / "elsewhere", study="mine")
     assert compare.other_study(str(tmp_path / "elsewhere"), "mine").study == "mine"
+
+
+def test_studies_without_a_common_evaluation(tmp_path: Path) -> None:
+    write_run(tmp_path, study="a", returns=[1.0])
+    write_run(tmp_path, study="b", budget="pilot")
+    a, b = collect(tmp_path, "a"), collect(tmp_path, "b")
+    figure = compare.figure(compare.differences(a, b, force=True).iloc[:0], a, b)
+    assert figure.axes[0].get_title() == "no evaluation in common"
 
 
 def test_studies_without_a_common_environment(tmp_path: Path) -> None:

@@ -219,6 +219,7 @@ def test_refusals(tmp_path: Path) -> None:
         ([*base, "--against"], "--against is the last argument"),
         ([*base, "--against", f"{tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "against is '"),
         ([*base, "--nothing"], "is not understood"),
+        ([*base, "only=[against]"], "only holds 'against', but there is no study to compare with"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):
             command.main(arguments)

@@ -130,6 +130,20 @@ def test_the_best_seed_comes_first(page: Page) -> None:
     assert runs[1]["motion"] is None
 
 
+def test_each_run_has_a_command_of_its_own_and_the_sweep_is_shown_once(tmp_path: Path) -> None:
+    sweep = ["method=nge,transform2act", "seed=0,1", "method.ppo.clip=0.2,0.3", "+note=a", "results=/x", "study=..."]
+    for seed in (0, 1):
+        file = write_run(tmp_path, seed=seed) / "manifest.json"
+        manifest = {**json.loads(file.read_text()), "command": ["python", "-m", "codesign_bench", "-m", *sweep]}
+        file.write_text(json.dumps(manifest))
+    collection = collect(tmp_path, "study")
+    own = "python -m codesign_bench method=transform2act env=gap seed=1 budget=smoke study=study method.ppo.clip=0.2 +note=a"
+    assert data.command_of(collection.runs[1]) == own
+    (once,) = data.sweeps(collection)
+    assert once == f"python -m codesign_bench -m {' '.join(sweep[:4])} study=study"
+    assert own in Page(made(tmp_path)).words
+
+
 def test_the_ledger_holds_what_was_charged(tmp_path: Path) -> None:
     write_run(tmp_path, returns=[1.0, 2.0, 3.0, float("nan")])
     (row,) = data.ledger(collect(tmp_path, "study"))

@@ -251,15 +251,37 @@ def versions(collection: Collection) -> list[tuple[str, list[tuple[str, int]]]]:
 
 
 def command_of(run: Run) -> str:
-    """As it was given, or as it would be."""
-    recorded = run.manifest.get("command")
-    if isinstance(recorded, list) and all(isinstance(word, str) for word in recorded):
-        return shlex.join(recorded)
-    if isinstance(recorded, str):
-        return recorded
-    budget = run.config["budget"].get("name")
-    words = [f"method={run.method}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
+    """What makes this run and no other: its own choices, and whatever else was set when it was started."""
+    own = {"method": run.method, "env": run.env, "seed": run.seed, "budget": run.config["budget"].get("name"), "study": run.study}
+    others = [word for word in _recorded(run) if "=" in word and _key(word) not in (*own, "results") and not word.startswith("hydra")]
+    words = [f"{key}={value}" for key, value in own.items()] + [_set(word, run.config) for word in others]
     return shlex.join(["python", "-m", "codesign_bench", *words])
+
+
+def sweeps(collection: Collection) -> list[str]:
+    """The commands that started many runs at once, each once, under this study's name and in the default folder."""
+    found = dict.fromkeys(tuple(_recorded(run)) for run in collection.runs)
+    many = [words for words in found if words.count("-m") > 1 or "--multirun" in words]
+    return [
+        shlex.join([*(word for word in words if _key(word) not in ("results", "study")), f"study={collection.study}"]) for words in many
+    ]
+
+
+def _recorded(run: Run) -> list[str]:
+    words = run.manifest.get("command")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+")
+
+
+def _set(word: str, config: Any) -> str:
+    """The word with the value that this run has, of the several that a sweep may name."""
+    value = config
+    for key in _key(word).split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return f"{word.partition('=')[0]}={value}" if isinstance(value, (int, float, str)) else word
 
 
 # ---- what is missing ---------------------------------------------------------------------------------------------------

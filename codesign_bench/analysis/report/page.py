@@ -285,9 +285,11 @@ def _versions(collection: Collection) -> str:
 
 def _commands(collection: Collection, command: str) -> str:
     runs = "".join(f"<li><span>{escape(run.name)}</span><code>{escape(data.command_of(run))}</code></li>" for run in collection.runs)
+    sweeps = "".join(map(_code, data.sweeps(collection)))
     return (
         f"<p>This report:</p>{_code(command)}"
-        + _folded(f"The runs ({len(collection.runs)})", f'<ul class="commands">{runs}</ul>', len(collection.runs))
+        + (f"<p>All runs at once, as they were started:</p>{sweeps}" if sweeps else "")
+        + _folded(f"Each run by itself ({len(collection.runs)})", f'<ul class="commands">{runs}</ul>', len(collection.runs))
         + "<p>Fresh episodes, a new controller for a final design, and the motion shown above:</p>"
         + _code("python -m codesign_bench.reevaluate run=RUN train=STEPS")
     )
