@@ -26,6 +26,10 @@ COLUMNS = [
 ]
 
 
+LONGEST = 60
+"""Letters of a pair's names at the left."""
+
+
 def other_study(path: str, study: str, force: bool = False, envs: Sequence[str] | None = None) -> Collection:
     """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
     folder = Path(path)
@@ -125,8 +129,8 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
     height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
     canvas = Figure(figsize=(style.WIDTH, height))
     look = style.looks([*mine.methods, *theirs.methods])
-    left = 0.03 + 0.0068 * max(map(len, labels), default=0)
-    edges = {"left": min(left, 0.45), "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
+    left = 0.03 + 0.0068 * min(LONGEST, max(map(len, labels), default=0))
+    edges = {"left": left, "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
     grid = canvas.add_gridspec(1, len(envs), **edges, wspace=0.12)
     for i, env in enumerate(envs):
         axes = canvas.add_subplot(grid[0, i])
@@ -136,7 +140,7 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
                 axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=3, alpha=0.4, solid_capstyle="butt")
             axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
-        axes.set_yticks(range(len(labels)), [style.plain(text) for text in labels] if i == 0 else [""] * len(labels))
+        axes.set_yticks(range(len(labels)), [style.plain(style.short(text, LONGEST)) for text in labels] if i == 0 else [""] * len(labels))
         axes.set_ylim(max(len(labels), 1) - 0.5, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")

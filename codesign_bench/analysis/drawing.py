@@ -159,12 +159,14 @@ def window(robots: Sequence[Robot], view: View, margin: float = 0.08) -> tuple[f
     return wide, tall
 
 
-def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True) -> None:
-    """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it)."""
+def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True, ahead: float = 0.0) -> None:
+    """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it), and as many metres
+    more in front of it as asked for."""
     robot = view.standing(robot)
     left, right, bottom, top = extent([robot], view)
-    wide, tall = _filling(axes, *(size or (1.16 * (right - left), 1.16 * (top - bottom))))
-    middle = (left + right) / 2
+    wide, tall = size or (1.16 * (right - left), 1.16 * (top - bottom))
+    wide, tall = _filling(axes, wide + ahead, tall)
+    middle = (left + right + ahead) / 2
     floor = bottom - 0.06 * tall if view.kind == "side" else (bottom + top) / 2 - tall / 2
     box = (middle - wide / 2, middle + wide / 2, floor, floor + tall)
     axes.set_xlim(box[0], box[1])

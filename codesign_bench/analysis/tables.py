@@ -327,8 +327,8 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
     columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Left-right symmetry", "Mirror symmetry", "Bodies")
     notes = (
         "Final designs, mean ± standard deviation over seeds; 1 is perfectly symmetric. Sibling: likeness of limbs that hang on one joint. "
-        "Left-right: overlap of the silhouette with its mirror image across the axis of travel. Mirror: across the best axis through the "
-        "root, near 1 for any chain.",
+        "Left-right: overlap of the silhouette with its mirror image across the axis of travel, as it starts. "
+        "Mirror: across the best axis through the root, near 1 for any chain.",
         *measures.shortfall(collection, sorted(set(frame["method"])), bands=False),
     )
     return Table("symmetry", "Symmetry of designs", columns, tuple(rows), notes, words=2)

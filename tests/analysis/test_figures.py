@@ -18,6 +18,8 @@ from codesign_bench import figures as command
 from codesign_bench.analysis import style
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs
+from codesign_bench.analysis.figures.aggregate import aggregate
+from codesign_bench.analysis.report import data
 from codesign_bench.errors import ConfigError, StorageError
 from tests.analysis.study import write_run
 
@@ -85,6 +87,20 @@ def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> N
         comparison.comparison(collection, tmp_path / folder, band="iqm", envs=["gap"])
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
+
+
+def test_methods_that_ship_differ_without_their_colours() -> None:
+    assert len({(one.marker, one.dashes) for one in style.LOOKS.values()}) == len(style.LOOKS)
+    assert len({data._dashes(one) for one in style.LOOKS.values()}) == len(style.LOOKS)
+
+
+def test_a_method_without_a_finished_run_does_not_vanish_unsaid(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act")
+    write_run(tmp_path, "nge", returns=[1.0])
+    assert "Without NGE: no run that reached the end." in text_of(aggregate(collect(tmp_path, "study"), ["transform2act", "nge"]))
+    (tmp_path / "empty").mkdir()
+    empty = aggregate(collect(tmp_path, "empty"), [])
+    assert [[text.get_text() for text in axes.texts] for axes in empty.axes] == [["no runs"]] * 3
 
 
 def test_strangers_join_the_comparison_with_a_look_of_their_own(results: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,8 @@ def blank(axes: Axes, text: str) -> None:
 def beside(axes: Axes, env: str) -> None:
     """The environment's name, upright, left of a row."""
     title = style.plain(style.env_title(env))
-    axes.text(-0.06, 0.5, title, transform=axes.transAxes, rotation=90, ha="right", va="center", fontsize=8)
+    place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (-6, 0), "textcoords": "offset points", "annotation_clip": False}
+    axes.annotate(title, (0, 0.5), **place, rotation=90, ha="right", va="center", fontsize=8)
 
 
 def under(axes: Axes, text: str, colour: str = "#555555") -> None:
@@ -44,7 +46,8 @@ def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
     foot = style.wrapped(
         [
             "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
-            "Sibling: likeness of limbs on the same joint. Left-right: overlap with the mirror image across the axis of travel.",
+            "Sibling: likeness of limbs on the same joint.",
+            "Left-right: overlap with the mirror image across the axis of travel, as it starts.",
             "Mirror: across the best axis, near 1 for any chain. 1 is perfectly symmetric.",
             *measures.shortfall(collection, (WITH, WITHOUT), bands=False),
         ]
@@ -148,9 +151,11 @@ def random_agents(seed: int = 3) -> Figure:
         axes = figure.add_axes((0.01 + column * 0.2475, 0.0, 0.235, 0.86))
         robot = _robot(_grown(task, np.random.default_rng([seed, column])), task)
         view = _view(task)
-        if view.ground.kind == "gaps":  # before the first one, so that it is seen
-            robot = robot.moved(np.array([view.ground.first_gap - 0.1 - robot.end[:, 0].max(), 0, 0]))
-        draw(axes, robot, view, window([robot], view))
+        ahead = 0.0
+        if view.ground.kind == "gaps":  # before the first one, which is seen
+            robot = robot.moved(np.array([view.ground.first_gap - np.maximum(robot.start, robot.end)[:, 0].max() - 0.2, 0, 0]))
+            ahead = 1.2 * view.ground.gap_width
+        draw(axes, robot, view, window([robot], view), ahead=ahead)
         axes.set_title(style.ENV_TITLES[name])
     return figure
 
@@ -188,4 +193,4 @@ def row_of_champions(
         else:
             view = View.of(one.run.config["env"])
             draw(axes, one.robot, view, window(robots, view))
-        under(axes, look[method].label, look[method].colour)
+        under(axes, style.short(look[method].label, 18), look[method].colour)
