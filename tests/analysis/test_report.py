@@ -20,6 +20,7 @@ from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.report import bodies, data
 from codesign_bench.analysis.report.data import Missing, standing_out
 from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
+from codesign_bench.analysis.style import LOOKS
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
@@ -109,6 +110,7 @@ def test_it_holds_everything(page: Page) -> None:
     assert {"leaderboard", "curves", "designs", "lineage", "ledger", "versions", "commands"} <= ids
     assert "Each of the 12 runs was charged exactly 40,000 environment steps." in page.words
     assert "Less than the full protocol: 2 seeds (6 in the full protocol), 40 k steps" in page.words
+    assert "12 runs · 3 methods · 2 environments · 2 seeds each · budget 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
     assert "python -m codesign_bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
     for column in ("final return", "interquartile mean", "mean over steps", "fresh episodes", "new controller"):
@@ -348,6 +350,7 @@ def test_colours_stand_out(background: str) -> None:
     for colour in ("#000000", "#ffffff", "#56B4E9", "#332288", "#E69F00", "#777777"):
         a, b = sorted((luminance(standing_out(colour, background)), luminance(background)))
         assert (b + 0.05) / (a + 0.05) >= 2.95
+    assert data._colours(LOOKS["expert"]) == {"light": "#000000", "dark": "#ffffff"}
     assert standing_out("#0072B2", data.LIGHT) == "#0072b2", "a colour that stands out already stays"
 
 

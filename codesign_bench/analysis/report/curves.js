@@ -198,9 +198,13 @@ const Curves = (() => {
         return element("div", { class: "row" }, swatch(line.name), `${label}: ${plain(line.centre[i])}${spread}${few}`);
       });
       this.tip.replaceChildren(element("strong", {}, `${step.toLocaleString("en", { maximumFractionDigits: 0 })} steps`), ...rows);
+      // Under the chart, or above it where the window ends, so that it hides none of the curves it tells of.
+      const bounds = this.box.getBoundingClientRect(), below = bounds.bottom + this.tip.offsetHeight < window.innerHeight || bounds.top < this.tip.offsetHeight;
+      this.tip.style.top = below ? "100%" : "auto";
+      this.tip.style.bottom = below ? "auto" : "100%";
       const right = x > this.box.clientWidth / 2;
-      this.tip.style.left = right ? "auto" : `${x + 12}px`;
-      this.tip.style.right = right ? `${this.box.clientWidth - x + 12}px` : "auto";
+      this.tip.style.left = right ? "auto" : `${Math.max(0, Math.min(x, this.box.clientWidth - this.tip.offsetWidth))}px`;
+      this.tip.style.right = right ? `${Math.max(0, Math.min(this.box.clientWidth - x, this.box.clientWidth - this.tip.offsetWidth))}px` : "auto";
     }
   }
 

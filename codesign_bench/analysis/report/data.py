@@ -65,13 +65,15 @@ def env_entries(collection: Collection) -> list[dict[str, str]]:
 
 
 def _colours(look: Look) -> dict[str, str]:
-    return {"light": standing_out(look.colour, LIGHT), "dark": standing_out(look.colour, DARK)}
+    """Black would become one of many greys in the dark, and so it becomes white."""
+    dark = "#ffffff" if look.colour == "#000000" else look.colour
+    return {"light": standing_out(look.colour, LIGHT), "dark": standing_out(dark, DARK)}
 
 
 def _dashes(look: Look) -> str:
     """Of the line, besides its colour: by marker, so that no two methods that ship look the same without colours."""
     patterns = {"o": "", "s": "7 3", "^": "2 3", "D": "9 3 2 3", "v": "12 4", "P": "4 2", "X": "9 3 2 3 2 3", "p": "1 2", "h": "14 3 3 3"}
-    return {**patterns, "<": "2 3 2 6", ">": "16 2"}.get(look.marker, "6 2 1 2")
+    return {**patterns, "<": "2 3 2 6", ">": "3 5"}.get(look.marker, "6 2 1 2")
 
 
 def standing_out(colour: str, background: str, contrast: float = 3.0) -> str:

@@ -130,13 +130,13 @@ def _facts(collection: Collection) -> str:
     runs = collection.runs
     if not runs:
         return '<p class="facts">No runs.</p>'
-    seeds = len({run.seed for run in runs})
+    seeds = sorted({len(collection.of(run.env, run.method)) for run in runs})
     budgets = sorted({run.budget_steps for run in runs})
     parts = [
         _plural(len(runs), "run"),
         _plural(len(collection.methods), "method"),
         _plural(len(collection.envs), "environment"),
-        _plural(seeds, "seed"),
+        f"{' to '.join(str(number) for number in dict.fromkeys([seeds[0], seeds[-1]]))} seed{'s' * (seeds[-1] > 1)} each",
         f"budget {' or '.join(count(steps) for steps in budgets)} steps",
     ]
     return f'<p class="facts">{escape(" · ".join(parts))}</p>'
@@ -157,7 +157,7 @@ def _shortcomings(collection: Collection, missing: Missing) -> str:
 
 
 def _method(name: str, names: dict[str, str]) -> Raw:
-    code = f' <span class="faint">{escape(name)}</span>' if label(name) != name else ""
+    code = f' <span class="faint code-name">{escape(name)}</span>' if label(name) != name else ""
     return Raw(f'<span class="swatch {names[name]}"></span>{escape(label(name))}{code}', label(name))
 
 
@@ -181,9 +181,9 @@ def _overall(collection: Collection, names: dict[str, str]) -> str:
     rows = [
         [
             _method(row["method"], names),
+            interval(row["estimate"].value, row["estimate"].low, row["estimate"].high, 2),
             Raw(f"{row['envs']} of {row['of']}", row["envs"]),
             Raw(str(row["estimate"].runs), row["estimate"].runs),
-            interval(row["estimate"].value, row["estimate"].low, row["estimate"].high, 2),
         ]
         for row in data.overall(collection)
     ]
@@ -194,13 +194,13 @@ def _overall(collection: Collection, names: dict[str, str]) -> str:
         " environments come after those that have them all: their shares are of fewer, perhaps easier, tasks."
     )
     caption = "Normalised final return, interquartile mean with 95 % interval"
-    return f"<h3>All environments</h3><p>{text}</p>" + table(caption, ["method", "environments", "runs", "interquartile mean"], rows)
+    return f"<h3>All environments</h3><p>{text}</p>" + table(caption, ["method", "interquartile mean", "environments", "runs"], rows)
 
 
 def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) -> str:
     again = any(math.isfinite(standing.row["reevaluated"]) for standing in found)
     trained = any(math.isfinite(standing.row["retrained"]) for standing in found)
-    columns = ["method", "seeds", "final return", "interquartile mean", "mean over steps", "steps to half the best", "bodies"]
+    columns = ["method", "final return", "seeds", "interquartile mean", "mean over steps", "steps to half the best", "bodies"]
     columns += ["designs tried", "wall time"] + ["fresh episodes"] * again + ["new controller"] * trained
     rows: list[list[Cell]] = []
     for standing in found:
@@ -212,8 +212,8 @@ def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) 
         rows.append(
             [
                 _method(standing.method, names),
-                Raw(seeds, row["seeds"]),
                 mean,
+                Raw(seeds, row["seeds"]),
                 interval(row["iqm"], row["low"], row["high"]),
                 spread(row["area"], row["area_std"]),
                 Raw(escape(tables.level(row)), row["steps_to_level"]),
