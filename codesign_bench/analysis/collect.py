@@ -5,6 +5,7 @@
     collection.runs       tuple[Run]: what is known of each run besides its rows (path, configuration, manifest, status)
     collection.left_out   tuple[LeftOut]: the runs that are not in the table, each with the reason in one sentence
     collection.remarks    tuple[str]: what a reader should know of the runs that are (half-written rows, unfinished runs)
+    collection.reevaluations  fresh episodes and new controllers, as far as they compare (reevaluations.py)
     collection.forced     tuple[str]: what `force=True` mixed; figures show it
     collection.curve(run) steps and return of one run; collection.of(env, method) the runs of one curve, by seed; best_first(env,
                           method) the same, the best in front

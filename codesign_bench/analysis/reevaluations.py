@@ -18,15 +18,17 @@ from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
 
 @dataclass(frozen=True)
 class Reevaluations:
-    """By run folder: the final agents in fresh episodes, and the new controllers on the frozen final designs; and sentences about
-    those that are not here."""
+    """By run folder: all that are of the run as it is now; of those that compare, the final agents in fresh episodes and the new
+    controllers on the frozen final designs; and sentences about the others."""
 
+    found: dict[Path, Reevaluation]
     agents: dict[Path, Fresh]
     controllers: dict[Path, Fresh]
     left_out: tuple[str, ...]
 
 
 def read(runs: Sequence[Run]) -> Reevaluations:
+    current: dict[Path, Reevaluation] = {}
     agents: list[tuple[Run, Fresh]] = []
     controllers: list[tuple[Run, Fresh]] = []
     said = []
@@ -43,12 +45,13 @@ def read(runs: Sequence[Run]) -> Reevaluations:
                 f"{run.name} was re-evaluated at {found.agent.steps} steps and has gone on since ({run.charged}); its numbers are left out."
             )
             continue
+        current[run.path] = found
         agents.append((run, found.agent))
         if found.controller is not None:
             controllers.append((run, found.controller))
     kept_agents, unlike_agents = _agreeing(agents, lambda fresh: (fresh.episodes,), "{} fresh episodes")
     kept_controllers, unlike = _agreeing(controllers, lambda fresh: (fresh.steps, fresh.episodes), "controller of {:,} steps, {} episodes")
-    return Reevaluations(kept_agents, kept_controllers, (*said, *unlike_agents, *unlike))
+    return Reevaluations(current, kept_agents, kept_controllers, (*said, *unlike_agents, *unlike))
 
 
 def _agreeing(

@@ -9,6 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
@@ -200,6 +201,15 @@ def test_broken_designs_and_rows_do_not_stop_a_figure(tmp_path: Path) -> None:
     collection = collect(tmp_path / "results", "study")
     assert "no design on disk" in text_of(drawn(collection))
     assert "no design process on disk" in text_of(designs.process(collection))
+
+
+def test_an_environment_without_a_design_space_does_not_stop_a_figure(tmp_path: Path) -> None:
+    file = write_run(tmp_path / "results") / "config.yaml"
+    config = yaml.safe_load(file.read_text())
+    config["env"]["design"] = None
+    file.write_text(yaml.safe_dump(config))
+    only = "only=[comparison,jsmlp,process]"
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=[png]", only]) == 0
 
 
 def test_missing_methods_are_named(tmp_path: Path) -> None:

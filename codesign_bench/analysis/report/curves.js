@@ -99,6 +99,7 @@ const Curves = (() => {
       const single = lines.filter((line) => line.banded && line.runs === 1).map((line) => METHODS.get(line.name).label);
       const fewer = lines.filter((line) => line.known.some((known) => known > 0 && known < line.runs)).map((line) => METHODS.get(line.name).label);
       if (fewer.length) said.push(`Some points are from fewer runs than the rest of the curve: ${fewer.join(", ")}.`);
+      if (settings.band === "iqm" && lines.some((line) => line.runs > 1 && line.runs < 5)) said.push("Intervals from fewer than five seeds are too narrow.");
       if (single.length) said.push(`No band from a single run: ${single.join(", ")}.`);
       this.note.textContent = said.join(" ");
     }

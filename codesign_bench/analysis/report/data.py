@@ -210,10 +210,11 @@ class LedgerRow:
 
 
 def ledger(collection: Collection) -> list[LedgerRow]:
-    rows, again = [], collection.reevaluations
+    rows = []
     for run in collection.runs:
-        agent, controller = again.agents.get(run.path), again.controllers.get(run.path)
-        fresh = [part.evaluation_steps for part in (agent, controller) if part is not None]
+        again = collection.reevaluations.found.get(run.path)
+        controller = again.controller if again is not None else None
+        fresh = [part.evaluation_steps for part in (again.agent if again is not None else None, controller) if part is not None]
         rows.append(
             LedgerRow(
                 run=run,
