@@ -212,6 +212,16 @@ def test_an_environment_without_a_design_space_does_not_stop_a_figure(tmp_path: 
     assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=[png]", only]) == 0
 
 
+def test_published_values_say_where_they_are_from(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    write_run(tmp_path, "mine")
+    collection = collect(tmp_path, "study")
+    assert "Stars: read from the figure of baselines in Yuan et al. (ICLR 2022), ±5 %." in text_of(
+        drawn(collection, "transform2act", published=True)
+    )
+    assert "Stars" not in text_of(drawn(collection, "mine", published=True)), "there are none of it"
+
+
 def test_missing_methods_are_named(tmp_path: Path) -> None:
     write_run(tmp_path)
     assert "No runs of NGE, ESS in Gap Crosser." in text_of(drawn(collect(tmp_path, "study"), "transform2act", "nge", "ess"))

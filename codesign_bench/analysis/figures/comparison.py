@@ -54,11 +54,12 @@ def draw(
     lines = -(-len(envs) // columns)
     width = {1: 4.2, 2: 5.5}.get(columns, style.WIDTH)
     marks = [value for value in published_values() if published and value.method in methods and value.env in envs]
+    sources = dict.fromkeys(part for value in marks for part in value.source.replace("+-", "±").split("; "))
     foot = style.wrapped(
         [
             f"Lines and bands: {curves.BANDS[band]}.",
             *(measures.cautions(collection, methods) if band == "iqm" else []),
-            *([f"Stars: {'; '.join(dict.fromkeys(value.source for value in marks))}."] if marks else []),
+            *([f"Stars: {'; '.join(sources)}."] if marks else []),
             *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
             *measures.missing(collection, methods, envs),
             *measures.shortfall(collection, methods),
