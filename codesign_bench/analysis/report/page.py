@@ -288,7 +288,7 @@ def _commands(collection: Collection, command: str) -> str:
     sweeps = "".join(map(_code, data.sweeps(collection)))
     return (
         f"<p>This report:</p>{_code(command)}"
-        + (f"<p>All runs at once, as they were started:</p>{sweeps}" if sweeps else "")
+        + (f"<p>Many runs at once, as they were started, but for where they were kept:</p>{sweeps}" if sweeps else "")
         + _folded(f"Each run by itself ({len(collection.runs)})", f'<ul class="commands">{runs}</ul>', len(collection.runs))
         + "<p>Fresh episodes, a new controller for a final design, and the motion shown above:</p>"
         + _code("python -m codesign_bench.reevaluate run=RUN train=STEPS")
