@@ -101,7 +101,7 @@ def _without_place(content: bytes, source: Path, one: Run, study: str) -> bytes:
         manifest: dict[str, Any] = {key: value for key, value in one.manifest.items() if key != "host"}
         command = manifest.get("command")
         if isinstance(command, list):
-            manifest["command"] = [re.sub(r"^(results|study)=.*", lambda m: f"{m[1]}=...", str(word)) for word in command]
+            manifest["command"] = [str(word) for word in command if not str(word).startswith(("results=", "study="))]
         return json.dumps(manifest, indent=1).encode()
     return content
 

@@ -36,6 +36,8 @@ class FiguresConfig:
         for name in self.only or ():
             if name not in known:
                 raise ConfigError(f"only holds '{name}'; allowed are {', '.join(known)}.")
+        if "against" in (self.only or ()) and self.against is None:
+            raise ConfigError("only holds 'against', but there is no study to compare with; allowed with --against DIR.")
         if not self.formats:
             raise ConfigError("formats is empty; allowed are pdf, svg and png.")
 
@@ -149,7 +151,7 @@ def _against(job: Job) -> list[Path]:
 
     mine, config = job.collection, job.config
     assert config.against is not None
-    theirs = compare.other_study(config.against, config.study, config.force)
+    theirs = compare.other_study(config.against, config.study, config.force, config.envs)
     frame = compare.differences(mine, theirs, config.force)
     with styled():
         written = save(compare.figure(frame, mine, theirs), config.folder, "against", config.formats)
@@ -185,12 +187,17 @@ def arguments_of(words: list[str]) -> list[str]:
             path = next(given, None)
             if path is None:
                 raise ConfigError("--against is the last argument; allowed is --against DIR.")
-            found.append(f"against={path}")
+            found.append(_against_word(path))
         elif word.startswith("--against="):
-            found.append(word.removeprefix("--"))
+            found.append(_against_word(word.removeprefix("--against=")))
         else:
             found.append(word)
     return found
+
+
+def _against_word(path: str) -> str:
+    """Quoted, since = and , in a path would be read as grammar."""
+    return "against='{}'".format(path.replace("'", "\\'"))
 
 
 def main(arguments: list[str]) -> int:
@@ -198,7 +205,7 @@ def main(arguments: list[str]) -> int:
     collection = collect(Path(config.results), config.study, force=config.force, envs=config.envs, methods=config.methods)
     for left_out in collection.left_out:
         print(f"left out: {left_out.path}: {left_out.reason}.", file=sys.stderr)
-    for remark in (*collection.remarks, *(f"forced: {mark}" for mark in collection.forced)):
+    for remark in _remarks(collection):
         print(f"note: {remark}", file=sys.stderr)
     if not collection.runs:
         print(f"note: the study '{config.study}' has no runs that can be read; the figures are made without them.", file=sys.stderr)
@@ -211,6 +218,10 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _remarks(collection: Collection) -> list[str]:
+    return [*collection.remarks, *collection.reevaluations.left_out, *(f"forced: {mark}" for mark in collection.forced)]
+
+
 def _index(written: list[Path], job: Job, command: list[str]) -> Path:
     """index.md: what there is, from which runs, and which were left out."""
     from codesign_bench.analysis.tables import plain_markdown, write_text
@@ -221,7 +232,7 @@ def _index(written: list[Path], job: Job, command: list[str]) -> Path:
     lines += [f"- {name}: {', '.join(f'[{kind[1:]}]({name}{kind})' for kind in kinds[name])}" for name in names]
     for title, items in (
         ("Left out", [f"{'/'.join(item.path.parts[-3:])}: {item.reason}" for item in collection.left_out]),
-        ("Remarks", [*collection.remarks, *(f"forced: {mark}" for mark in collection.forced)]),
+        ("Remarks", _remarks(collection)),
     ):
         if items:
             lines += ["", f"## {title}", "", *(f"- {plain_markdown(item)}" for item in items)]

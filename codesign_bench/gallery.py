@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from codesign_bench.analysis.collect import collect
-from codesign_bench.analysis.gallery import gallery
+from codesign_bench.analysis.gallery import LEFT_OUT, NO_RUN, gallery
 from codesign_bench.analysis.rendering import open_for_writing
 from codesign_bench.command_line import load_config, run
 from codesign_bench.errors import ConfigError
@@ -38,13 +39,15 @@ def main(arguments: list[str]) -> int:
         raise ConfigError(f"seed is {seed!r}; allowed are best, all, or a whole number from 0 up.")
     config = build(GalleryConfig, values, "the configuration")
     collection = collect(Path(config.results), config.study, envs=config.envs, methods=config.methods)
+    for left_out in collection.left_out:
+        print(f"left out: {left_out.path}: {left_out.reason}.", file=sys.stderr)
     out = open_for_writing(config.out)
     tiles = gallery(collection, out, seed, config.seconds, config.width, config.height)
     drawn = [tile.champion for tile in tiles if tile.champion is not None]
     still = sum(len(champion.poses) == 1 for champion in drawn) if out.suffix == ".mp4" else 0
     print(f"{out}: {len(drawn)} champions of '{config.study}'" + (f", {still} without a recorded motion" if still else ""))
     for tile in tiles:
-        if tile.champion is None and tile.reason != "no run":
+        if tile.champion is None and tile.reason not in (NO_RUN, LEFT_OUT):
             print(f"not drawn: {tile.reason}")
     return 0
 

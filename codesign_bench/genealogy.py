@@ -35,7 +35,9 @@ def main(arguments: list[str]) -> int:
     settings = load_config_of(folder)
     genealogy = read_genealogy(folder)
     out = open_for_writing(config.out)
+    budget, generations = settings["budget"], int(genealogy.history["generation"].max()) + 1
     title = f"{settings['method']['name']} on {settings['env']['name']}, seed {settings['seed']}"
+    title += f", {generations} generations of a budget of {budget['steps']:,} steps"
     draw_genealogy(genealogy, task_from_config(settings["env"]), title).savefig(out)
     *ancestors, champion = genealogy.lineage(genealogy.champion)
     descent = ", ".join(map(str, ancestors)) or "nobody"

@@ -25,13 +25,9 @@ class Champion:
 
 
 def champion(collection: Collection, env: str, method: str) -> Champion | None:
-    """Of the run with the highest final return among those that got furthest; None if there are no runs."""
-    runs = collection.of(env, method)
-    if not runs:
-        return None
-    furthest = max(run.steps for run in runs)
-    value, _, best = max((float(collection.curve(run)[1][-1]), -i, run) for i, run in enumerate(runs) if run.steps == furthest)
-    return Champion(best, value, load(best.path / "designs" / "final.xml"))
+    """Of the best run; None if there are no runs."""
+    runs = collection.best_first(env, method)
+    return Champion(runs[0], collection.final(runs[0]), load(runs[0].path / "designs" / "final.xml")) if runs else None
 
 
 def final_design(run: Run) -> Design | None:
@@ -53,7 +49,7 @@ def design_process(run: Run) -> list[Robot]:
 
 
 def symmetries(collection: Collection, methods: tuple[str, ...]) -> pd.DataFrame:
-    """One row per run with a design on disk: env, method, seed, bodies, sibling, mirror."""
+    """One row per run with a design on disk: env, method, seed, bodies, sibling, left-right, mirror."""
     rows = []
     for env in ordered_envs(collection.envs):
         for method in ordered(set(methods) & set(collection.methods)):
@@ -61,7 +57,12 @@ def symmetries(collection: Collection, methods: tuple[str, ...]) -> pd.DataFrame
                 design, robot = final_design(run), load(run.path / "designs" / "final.xml")
                 if design is None or robot is None:
                     continue
-                plane = str(run.config["env"].get("design", {}).get("plane", "xy"))
-                scores = {"sibling": symmetry.sibling_symmetry(design), "mirror": symmetry.mirror_symmetry(robot, plane)}
+                space = run.config["env"].get("design")
+                plane = str(space.get("plane", "xy")) if isinstance(space, dict) else "xy"
+                scores = {
+                    "sibling": symmetry.sibling_symmetry(design),
+                    "left-right": symmetry.left_right_symmetry(robot, plane),
+                    "mirror": symmetry.mirror_symmetry(robot, plane),
+                }
                 rows.append({"env": env, "method": method, "seed": run.seed, "bodies": design.num_nodes, **scores})
-    return pd.DataFrame(rows, columns=["env", "method", "seed", "bodies", "sibling", "mirror"])
+    return pd.DataFrame(rows, columns=["env", "method", "seed", "bodies", "sibling", "left-right", "mirror"])

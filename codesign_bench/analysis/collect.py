@@ -5,8 +5,10 @@
     collection.runs       tuple[Run]: what is known of each run besides its rows (path, configuration, manifest, status)
     collection.left_out   tuple[LeftOut]: the runs that are not in the table, each with the reason in one sentence
     collection.remarks    tuple[str]: what a reader should know of the runs that are (half-written rows, unfinished runs)
+    collection.reevaluations  fresh episodes and new controllers, as far as they compare (reevaluations.py)
     collection.forced     tuple[str]: what `force=True` mixed; figures show it
-    collection.curve(run) steps and return of one run; collection.of(env, method) the runs of one curve, by seed
+    collection.curve(run) steps and return of one run; collection.of(env, method) the runs of one curve, by seed; best_first(env,
+                          method) the same, the best in front
 
 Runs are comparable when budget, environment, evaluation, the method's configuration and the versions of MuJoCo and of this
 package agree; the largest agreeing set stays and the others are left out by name. What was read is kept in
@@ -20,16 +22,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from codesign_bench.analysis.comparable import LeftOut, comparable, differing
+from codesign_bench.analysis.comparable import LeftOut, comparable, differing, mixed
 from codesign_bench.analysis.reading import CACHE, Entry, Run, load_memory, read_if_changed, run_of, save_memory
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import COLUMNS
+
+if TYPE_CHECKING:
+    from codesign_bench.analysis.reevaluations import Reevaluations
 
 __all__ = ["Collection", "LeftOut", "Run", "collect", "study_folder", "unlike"]
 
@@ -60,30 +65,49 @@ class Collection:
         """The runs of one curve, by seed."""
         return self._by_curve.get((env, method), ())
 
-    def curve(self, run: Run, metric: str = "return_mean") -> tuple[Array, Array]:
-        """Steps and values of one run, without the rows whose value is not a number."""
+    def best_first(self, env: str, method: str) -> list[Run]:
+        """The runs of one curve: those that got furthest first, among them by final return."""
+        return sorted(self.of(env, method), key=lambda run: (-run.steps, -self.final(run)))
+
+    def final(self, run: Run) -> float:
+        """Return of the last evaluation that is a number."""
+        return float(self.curve(run)[1][-1])
+
+    def record(self, run: Run, metric: str = "return_mean") -> tuple[Array, Array]:
+        """Steps and values of one run as they were recorded; NaN for what is not a number."""
         rows = self._by_run.get((run.study, run.env, run.method, run.seed))
         if rows is None or metric not in rows:
             return np.zeros(0), np.zeros(0)
-        steps, values = rows["steps"].to_numpy(np.float64), rows[metric].to_numpy(np.float64)
+        values = rows[metric].to_numpy(np.float64)
+        return rows["steps"].to_numpy(np.float64), np.where(np.isfinite(values), values, np.nan)
+
+    def curve(self, run: Run, metric: str = "return_mean") -> tuple[Array, Array]:
+        """The record without the rows whose value is not a number."""
+        steps, values = self.record(run, metric)
         known = np.isfinite(values)
         return steps[known], values[known]
 
     def horizon(self, env: str) -> int:
-        """Steps of the longest run in an environment: where finished runs are compared."""
+        """The last evaluation of the longest run in an environment: where finished runs are compared."""
         return max((run.steps for run in self.runs if run.env == env), default=0)
 
     def joined(self, other: Collection) -> Collection:
-        """Both studies in one, each under its own name."""
+        """Both studies in one, each under its own name; in what they do not compare counts as forced."""
         return Collection(
             f"{self.study} and {other.study}",
             pd.concat([self.table, other.table], ignore_index=True),
             self.runs + other.runs,
             self.left_out + other.left_out,
             self.remarks + other.remarks,
-            self.forced + other.forced,
+            (*self.forced, *other.forced, *unlike(self, other)),
             self.notes + other.notes,
         )
+
+    @cached_property
+    def reevaluations(self) -> Reevaluations:
+        from codesign_bench.analysis.reevaluations import read
+
+        return read(self.runs)
 
     @cached_property
     def _by_curve(self) -> dict[tuple[str, str], tuple[Run, ...]]:
@@ -126,7 +150,7 @@ def collect(
             left_out.append(LeftOut(path, run))
     runs, others_out, forced = comparable(read, force)
     table = _table(runs, [entries[run.path] for run in runs])
-    return Collection(study, table, tuple(runs), (*left_out, *others_out), tuple(_remarks(runs)), tuple(forced))
+    return Collection(study, table, tuple(runs), (*left_out, *others_out), (*_remarks(runs), *mixed(runs)), tuple(forced))
 
 
 def study_folder(results: Path, study: str) -> Path:
@@ -166,6 +190,6 @@ def _remarks(runs: Sequence[Run]) -> Iterable[str]:
         if run.nan_rows:
             yield f"{run.name}: {run.nan_rows} evaluation(s) are not a number"
         if run.status == "failed":
-            yield f"{run.name}: failed at {run.steps} steps" + (f" ({run.reason})" if run.reason else "")
+            yield f"{run.name}: failed at {run.charged} steps" + (f" ({run.reason})" if run.reason else "")
         elif not run.complete:
-            yield f"{run.name}: {run.steps} of {run.budget_steps} steps"
+            yield f"{run.name}: {run.charged} of {run.budget_steps} steps"

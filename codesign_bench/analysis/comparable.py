@@ -87,15 +87,32 @@ def comparable(runs: Sequence[Run], force: bool) -> tuple[list[Run], list[LeftOu
     return sorted(kept, key=lambda run: (run.env, run.method, run.seed)), left_out, forced
 
 
-def differing(mine: Iterable[Run], theirs: Iterable[Run]) -> list[str]:
+def mixed(runs: Iterable[Run]) -> list[str]:
+    """In what runs that are compared differ without being left out for it, in words."""
+    runs = list(runs)
+    kinds = {
+        "git commits": {str(run.manifest.get("git_commit") or "unknown")[:8] for run in runs},
+        "torch versions": {version_of(run, "torch") for run in runs},
+    }
+    return [f"Runs of {len(found)} {what}: {', '.join(sorted(found))}" for what, found in kinds.items() if len(found) > 1]
+
+
+def differing(mine: Sequence[Run], theirs: Sequence[Run]) -> list[str]:
     """In what two studies are not comparable, in words; the methods' own configurations may differ."""
-    found = []
-    for rule in _RULES[:-1]:
-        groups: dict[Hashable, list[dict[str, Any]]] = defaultdict(lambda: [{}, {}])
-        for side, runs in enumerate((mine, theirs)):
-            for run in runs:
-                groups[rule.group(run)][side][rule.key(run)] = rule.value(run)
-        for a, b in groups.values():
-            if a and b and set(a) != set(b):
-                found.append(f"unequal {rule.what}: {_difference(next(iter(a.values())), next(iter(b.values())))}")
-    return found
+    return [f"unequal {rule.what}: {difference}" for rule in _RULES[:-1] for _, difference in _between(rule, mine, theirs)]
+
+
+def own_differences(mine: Sequence[Run], theirs: Sequence[Run]) -> list[str]:
+    """In what the configurations of methods that two studies share differ, in words."""
+    return list(dict.fromkeys(f"{method}, {difference}" for (_, method), difference in _between(_RULES[-1], mine, theirs)))
+
+
+def _between(rule: _Rule, mine: Sequence[Run], theirs: Sequence[Run]) -> Iterator[tuple[Any, str]]:
+    """The groups that both studies have and in which they differ."""
+    groups: dict[Any, list[dict[str, Any]]] = defaultdict(lambda: [{}, {}])
+    for side, runs in enumerate((mine, theirs)):
+        for run in runs:
+            groups[rule.group(run)][side][rule.key(run)] = rule.value(run)
+    for group, (a, b) in groups.items():
+        if a and b and set(a) != set(b):
+            yield group, _difference(next(iter(a.values())), next(iter(b.values())))

@@ -6,6 +6,7 @@ taken at the last step that both studies reached in an environment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from matplotlib.figure import Figure
 
 from codesign_bench.analysis import measures, statistics, style
 from codesign_bench.analysis.collect import Collection, collect, unlike
+from codesign_bench.analysis.comparable import own_differences
 from codesign_bench.analysis.tables import Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
@@ -24,13 +26,17 @@ COLUMNS = [
 ]
 
 
-def other_study(path: str, study: str, force: bool = False) -> Collection:
+LONGEST = 60
+"""Letters of a pair's names at the left."""
+
+
+def other_study(path: str, study: str, force: bool = False, envs: Sequence[str] | None = None) -> Collection:
     """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
     folder = Path(path)
     if any(folder.glob("*/*/seed_*")):
-        return collect(folder.parent, folder.name, force=force)
+        return collect(folder.parent, folder.name, force=force, envs=envs)
     if (folder / study).is_dir():
-        return collect(folder, study, force=force)
+        return collect(folder, study, force=force, envs=envs)
     raise ConfigError(f"against is '{path}'; allowed is the folder of a study, or a folder of results with a study '{study}'.")
 
 
@@ -107,6 +113,8 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
 
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
     said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
+    said += dict.fromkeys([*measures.cautions(mine), *measures.cautions(theirs)])
+    said += [f"Not configured alike: {text}." for text in own_differences(mine.runs, theirs.runs)]
     said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
     said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection, bands=False)]
     return said
@@ -115,13 +123,14 @@ def _notes(mine: Collection, theirs: Collection) -> list[str]:
 def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
     """Differences with intervals: pairs down, environments across."""
     foot = style.wrapped(_notes(mine, theirs))
+    nothing = f"no {'evaluation' if set(mine.envs) & set(theirs.envs) else 'environment'} in common"
     envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(pairs))
     height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
     canvas = Figure(figsize=(style.WIDTH, height))
     look = style.looks([*mine.methods, *theirs.methods])
-    left = 0.03 + 0.0068 * max(map(len, labels), default=0)
-    edges = {"left": min(left, 0.45), "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
+    left = 0.03 + 0.0068 * min(LONGEST, max(map(len, labels), default=0))
+    edges = {"left": left, "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
     grid = canvas.add_gridspec(1, len(envs), **edges, wspace=0.12)
     for i, env in enumerate(envs):
         axes = canvas.add_subplot(grid[0, i])
@@ -131,12 +140,12 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
                 axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=3, alpha=0.4, solid_capstyle="butt")
             axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
-        axes.set_yticks(range(len(labels)), [style.plain(text) for text in labels] if i == 0 else [""] * len(labels))
+        axes.set_yticks(range(len(labels)), [style.plain(style.short(text, LONGEST)) for text in labels] if i == 0 else [""] * len(labels))
         axes.set_ylim(max(len(labels), 1) - 0.5, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
         axes.locator_params(axis="x", nbins=4)
-        axes.set_title(style.plain(style.env_title(env)) if env else "no environment in common")
+        axes.set_title(style.plain(style.env_title(env)) if env else nothing)
     canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
     style.note(canvas, foot)
     return canvas

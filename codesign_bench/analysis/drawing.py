@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from codesign_bench.design.scene import Ground
@@ -158,12 +159,14 @@ def window(robots: Sequence[Robot], view: View, margin: float = 0.08) -> tuple[f
     return wide, tall
 
 
-def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True) -> None:
-    """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it)."""
+def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True, ahead: float = 0.0) -> None:
+    """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it), and as many metres
+    more in front of it as asked for."""
     robot = view.standing(robot)
     left, right, bottom, top = extent([robot], view)
-    wide, tall = _filling(axes, *(size or (1.16 * (right - left), 1.16 * (top - bottom))))
-    middle = (left + right) / 2
+    wide, tall = size or (1.16 * (right - left), 1.16 * (top - bottom))
+    wide, tall = _filling(axes, wide + ahead, tall)
+    middle = (left + right + ahead) / 2
     floor = bottom - 0.06 * tall if view.kind == "side" else (bottom + top) / 2 - tall / 2
     box = (middle - wide / 2, middle + wide / 2, floor, floor + tall)
     axes.set_xlim(box[0], box[1])
@@ -187,6 +190,8 @@ def _filling(axes: Axes, wide: float, tall: float) -> tuple[float, float]:
 def _ground(axes: Axes, robot: Robot, view: View, box: tuple[float, float, float, float]) -> None:
     left, right, bottom, _ = box
     kind = view.ground.kind
+    if view.kind == "top":
+        axes.add_patch(Rectangle((left, bottom), right - left, box[3] - bottom, facecolor=WATER, lw=0, zorder=0))
     if view.kind == "side" and kind != "none":
         top, spans = view.ground.top, [(left, right)]
         if kind == "gaps":

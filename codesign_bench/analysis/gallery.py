@@ -15,7 +15,8 @@ from PIL import Image, ImageDraw, ImageFont
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.rendering import Picture, save_png, save_video
 from codesign_bench.analysis.robot import read_design
-from codesign_bench.analysis.style import env_title, label, ordered, ordered_envs
+from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
+from codesign_bench.analysis.tables import number
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment.load import load_champion
@@ -29,6 +30,7 @@ LARGEST_SHEET = 16_000
 """Pixels of a sheet's longer side: what video encoders and browsers still take."""
 GUTTER = 2
 """Pixels of white at either side of a tile."""
+NO_RUN, LEFT_OUT = "no run", "left out"
 INK, FAINT = "#222222", "#777777"
 
 
@@ -54,24 +56,31 @@ class Tile:
 
 def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict[str, Run]]]:
     """The rows of the sheet: a title, and the run to show for each method that has one."""
-    finals = {run.path: float(collection.curve(run)[1][-1]) for run in collection.runs}
     rows = []
     for env in ordered_envs(collection.envs):
         runs = [run for run in collection.runs if run.env == env]
         if seed == "best":
-            best: dict[str, Run] = {}
-            for run in sorted(runs, key=lambda run: finals[run.path]):
-                best[run.method] = run
-            rows.append((env_title(env), best))
+            about = f"best of {_range([len(collection.of(env, method)) for method in {run.method for run in runs}])} seeds"
+            rows.append(
+                (
+                    f"{env_title(env)}, {about}, {_range([run.steps for run in runs])} steps",
+                    {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}},
+                )
+            )
             continue
         shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
         rows += [(f"{env_title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
     return rows
 
 
-def tile_of(run: Run | None, collection: Collection, seconds: float) -> Tile:
+def _range(numbers: Sequence[int]) -> str:
+    low, high = count(min(numbers)), count(max(numbers))
+    return low if low == high else f"{low} to {high}"
+
+
+def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: bool = False) -> Tile:
     if run is None:
-        return Tile(None, "no run")
+        return Tile(None, LEFT_OUT if left_out else NO_RUN)
     try:
         design, task = read_design(run.path, "final", run.config["env"])
         motion = motion_of(run, design, seconds) if seconds > 0 else None
@@ -79,7 +88,7 @@ def tile_of(run: Run | None, collection: Collection, seconds: float) -> Tile:
     except CodesignError as error:
         return Tile(None, str(error))
     ended = motion is not None and motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds
-    return Tile(Champion(run, float(collection.curve(run)[1][-1]), design, task, poses, ended))
+    return Tile(Champion(run, collection.final(run), design, task, poses, ended))
 
 
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
@@ -172,7 +181,7 @@ def drawn_tile(tile: Tile, distance: float, width: int, height: int) -> Iterator
         blank = np.full((height, width, 3), 245, dtype=np.uint8)
         yield _captioned(blank, _wrapped(tile.reason, width, height), FAINT)
         return
-    facts = f"return {champion.final:.0f}, {champion.design.num_nodes} bodies, seed {champion.run.seed}"
+    facts = f"return {number(champion.final)}, {champion.design.num_nodes} bodies, seed {champion.run.seed}"
     picture = Picture(champion.design, champion.task, width, height)
     picture.keep_distance(distance)
     for i, pose in enumerate(champion.poses):
@@ -195,13 +204,14 @@ def common_distance(tiles: Sequence[Tile], width: int, height: int) -> float:
 def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile]:
     """Draws the champions into a picture or a video; returns what was drawn."""
     video = out.suffix == ".mp4"
-    rows, methods = chosen_runs(collection, seed), ordered(collection.methods)
+    rows, methods = chosen_runs(collection, seed), ordered({*collection.methods, *(left.path.parts[-2] for left in collection.left_out)})
     if not rows:
         raise ConfigError(f"The study '{collection.study}' has no runs to show{'' if seed in ('best', 'all') else f' with seed {seed}'}.")
     sheet = Sheet([title for title, _ in rows], methods, width, height)
     tiles, films = [], []
     for row, (_, runs) in enumerate(rows):
-        mine = [tile_of(runs.get(method), collection, seconds if video else 0.0) for method in methods]
+        length = seconds if video else 0.0
+        mine = [tile_of(runs.get(method), collection, length, method not in collection.methods) for method in methods]
         distance = common_distance(mine, width, height)
         for column, tile in enumerate(mine):
             # Compressed, since a study's worth of frames does not fit in memory.

@@ -128,7 +128,7 @@ def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
     axes.plot(generations, by.median(), color="#44617b", label="median")
     axes.plot(generations, by.max(), color=CHAMPION, label="champion of the generation")
     axes.set_ylabel("fitness")
-    axes.legend(loc="upper left", frameon=False, fontsize=8)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8)
     axes.tick_params(labelbottom=False)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -183,7 +183,7 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
     for place, number in zip(axes, species, strict=True):
         rows = genealogy.history[genealogy.history["species"] == number]
         design = genealogy.designs[number]
-        picture = Picture(design, task, 480, 480, zoom=2.0)
+        picture = Picture(design, task, 480, 480, zoom=1.5)
         place.imshow(picture.frame())
         picture.close()
         mutation, fitness = rows["mutation"].iloc[0], rows["fitness"].iloc[-1]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from codesign_bench.analysis import measures
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.style import label
 from codesign_bench.analysis.tables import Table
@@ -82,8 +83,9 @@ def _table(collection: Collection, name: str, title: str, rows: Sequence[Row], m
     found = {method: _configurations(collection, method) for method in methods}
     body = [(row.name, row.searched, *(_selected(row, found[method]) for method in methods)) for row in rows]
     sources = [f"{label(m)}: {_source(collection, m, bool(found[m]))}" for m in methods]
+    short = measures.shortfall(collection, methods, bands=False) if any(run.method in methods for run in collection.runs) else []
     note = f"Searched: the paper's tables. Selected: the configuration ({'; '.join(sources)})."
-    return Table(name, title, ("Hyperparameter", "Searched", *(label(m) for m in methods)), tuple(body), (note,), words=2)
+    return Table(name, title, ("Hyperparameter", "Searched", *(label(m) for m in methods)), tuple(body), (note, *short), words=2)
 
 
 def _source(collection: Collection, method: str, known: bool) -> str:
@@ -118,9 +120,9 @@ def value_at(config: Mapping[str, Any], path: str) -> Any:
     """The value at a dotted path, or one of those that follow from others; None where there is none."""
     budget = config["budget"]
     if path == "epochs":
-        return budget["steps"] // budget["batch"]
+        return budget["steps"] // budget["batch"] if budget.get("batch") else None
     if path == "generations":
-        return budget["steps"] // (budget["population"] * budget["agent_batch"])
+        return budget["steps"] // (budget["population"] * budget["agent_batch"]) if budget.get("agent_batch") else None
     if path == "critic":  # of a controller without a graph network it is an MLP too
         return value_at(config, "method.value.gnn") if value_at(config, "method.controller.gnn") else None
     if path.startswith("variance "):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,18 +11,24 @@ from numpy.typing import NDArray
 
 from codesign_bench.analysis import statistics
 from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.comparable import mixed
 from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, env_title, label, ordered, ordered_envs
 
 Array = NDArray[Any]
 FRACTION = 0.5
 """Of the best method's mean final return: the level of `steps_to_level`."""
 MOST_POINTS = 1000
+FEW_SEEDS = 5
+"""From fewer, a bootstrap interval is too narrow."""
 
 
 def finals(collection: Collection) -> pd.DataFrame:
     """One row per run: study, env, method, seed, steps, final (return at its last evaluation), area, seconds, and `reached`,
-    whether it got as far as the longest run of its environment: only then final and area compare with others'."""
+    whether it got as far as the longest run of its environment: only then final and area compare with others'. Areas of an
+    environment begin alike, where all of its methods have been evaluated."""
     rows = []
+    begins = {env: _begin(collection, env) for env in collection.envs}
+    again = collection.reevaluations
     for run in collection.runs:
         horizon = collection.horizon(run.env)
         steps, values = collection.curve(run)
@@ -36,30 +41,27 @@ def finals(collection: Collection) -> pd.DataFrame:
                 "seed": run.seed,
                 "steps": run.steps,
                 "final": float(values[-1]),
-                "area": statistics.area_under_curve(steps, values, horizon),
+                "area": statistics.area_under_curve(steps, values, begins[run.env], horizon),
                 "seconds": float(seconds[-1]) if len(seconds) else np.nan,
                 "reached": run.steps >= horizon,
-                **_reevaluation(run),
+                "reevaluated": again.agents[run.path].return_mean if run.path in again.agents else np.nan,
+                "retrained": again.controllers[run.path].return_mean if run.path in again.controllers else np.nan,
             }
         )
     columns = ["study", "env", "method", "seed", "steps", "final", "area", "seconds", "reached", "reevaluated", "retrained"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _reevaluation(run: Run) -> dict[str, float]:
-    """Mean returns of `python -m codesign_bench.reevaluate`: fresh episodes, and a new controller on the final design. NaN without,
-    and if the run has gone on since."""
-    try:
-        found = json.loads((run.path / "reevaluation.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        found = {}
-    values, agent = {}, found.get("agent") if isinstance(found, dict) else None
-    current = isinstance(agent, dict) and agent.get("steps") == run.steps
-    for name, part in (("reevaluated", "agent"), ("retrained", "controller")):
-        inner = found.get(part) if current else None
-        value = inner.get("return_mean") if isinstance(inner, dict) else None
-        values[name] = float(value) if isinstance(value, (int, float)) else np.nan
-    return values
+def _begin(collection: Collection, env: str) -> float:
+    """The latest of the methods' first evaluations."""
+    methods = {run.method for run in collection.runs if run.env == env}
+    return max(min(float(collection.curve(run)[0][0]) for run in collection.of(env, method)) for method in methods)
+
+
+def used(collection: Collection, env: str, method: str) -> list[Run]:
+    """The runs whose numbers compare: those that reached the end, or all where none did."""
+    runs = list(collection.of(env, method))
+    return [run for run in runs if run.steps >= collection.horizon(env)] or runs
 
 
 def levels(frame: pd.DataFrame) -> dict[str, float]:
@@ -70,29 +72,29 @@ def levels(frame: pd.DataFrame) -> dict[str, float]:
 
 def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
     """One row per environment and method: seeds (that reached the end) of runs (all), mean, std, iqm with low and high, area,
-    area_std, steps_to_level (median over runs; infinite: never) and reached_level (runs that did). Where no run reached the end, the
-    numbers are those at the runs' own ends and `steps` says where; `complete` is False then."""
+    area_std, steps_to_level (median over runs; infinite: never), reached_level (runs that did) of level_runs (runs of which it is known:
+    an unfinished run may still get there) and first (steps of the first evaluation). Where no run reached the end, the numbers are those
+    at the runs' own ends and `steps` says where; `complete` is False then."""
     frame, rows = finals(collection), []
     best = levels(frame)
     for env in ordered_envs(frame["env"]):
         for method in ordered(frame.loc[frame["env"] == env, "method"]):
             mine = frame[(frame["env"] == env) & (frame["method"] == method)]
             done = mine[mine["reached"].astype(bool)]
-            used = done if len(done) else mine
-            mean, std = statistics.mean_and_std(used["final"])
-            area, area_std = statistics.mean_and_std(used["area"])
-            fresh, fresh_std = statistics.mean_and_std(used["reevaluated"])
-            retrained, retrained_std = statistics.mean_and_std(used["retrained"])
-            iqm = statistics.interquartile_mean([used["final"]])
-            level = fraction * best.get(env, np.nan)
-            to_level = [statistics.steps_to_reach(*collection.curve(run), level) for run in collection.of(env, method)] if level > 0 else []
+            counted = done if len(done) else mine
+            mean, std = statistics.mean_and_std(counted["final"])
+            area, area_std = statistics.mean_and_std(counted["area"])
+            fresh, fresh_std = statistics.mean_and_std(counted["reevaluated"])
+            retrained, retrained_std = statistics.mean_and_std(counted["retrained"])
+            iqm = statistics.interquartile_mean([counted["final"]])
+            to_level = _steps_to_level(collection, env, method, fraction * best.get(env, np.nan))
             rows.append(
                 {
                     "env": env,
                     "method": method,
                     "seeds": len(done),
                     "runs": len(mine),
-                    "steps": int(used["steps"].min()),
+                    "steps": int(counted["steps"].min()),
                     "complete": bool(len(done)),
                     "mean": mean,
                     "std": std,
@@ -103,7 +105,9 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
                     "area_std": area_std,
                     "steps_to_level": float(np.median(to_level)) if to_level else np.nan,
                     "reached_level": int(np.isfinite(to_level).sum()),
-                    "seconds": float(used["seconds"].mean()),
+                    "level_runs": len(to_level),
+                    "first": min(float(collection.curve(run)[0][0]) for run in collection.of(env, method)),
+                    "seconds": float(counted["seconds"].mean()),
                     "reevaluated": fresh,
                     "reevaluated_std": fresh_std,
                     "retrained": retrained,
@@ -113,9 +117,17 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
 
 
+def _steps_to_level(collection: Collection, env: str, method: str, level: float) -> list[float]:
+    """Of the runs that reached the level, and, as infinite, of those that reached the end without it."""
+    if not level > 0:
+        return []
+    runs = [(run, statistics.steps_to_reach(*collection.curve(run), level)) for run in collection.of(env, method)]
+    return [steps for run, steps in runs if np.isfinite(steps) or run.steps >= collection.horizon(env)]
+
+
 SUMMARY_COLUMNS = [
     *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "iqm", "low", "high"),
-    *("area", "area_std", "steps_to_level", "reached_level", "seconds"),
+    *("area", "area_std", "steps_to_level", "reached_level", "level_runs", "first", "seconds"),
     *("reevaluated", "reevaluated_std", "retrained", "retrained_std"),
 ]
 
@@ -154,7 +166,7 @@ def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 PAIR_COLUMNS = [
-    *("env", "method", "other", "seeds", "other_seeds", "difference", "low", "high"),
+    *("env", "method", "other", "runs", "other_runs", "difference", "low", "high"),
     *("improvement", "improvement_low", "improvement_high", "cliffs_delta", "hedges_g"),
 ]
 
@@ -164,8 +176,8 @@ def _pair(a: list[Array], b: list[Array]) -> dict[str, Any]:
     single = len(a) == 1
     gap = statistics.difference_of_means(a[0], b[0]) if single else statistics.Estimate(np.nan, np.nan, np.nan, 0)
     return {
-        "seeds": sum(map(len, a)),
-        "other_seeds": sum(map(len, b)),
+        "runs": sum(map(len, a)),
+        "other_runs": sum(map(len, b)),
         "difference": gap.value,
         "low": gap.low,
         "high": gap.high,
@@ -178,17 +190,25 @@ def _pair(a: list[Array], b: list[Array]) -> dict[str, Any]:
 
 
 def grid(collection: Collection, env: str) -> Array:
-    """Common steps of an environment's curves: as many points as its longest record has, up to MOST_POINTS."""
-    horizon = collection.horizon(env)
-    rows = [len(collection.curve(run)[0]) for run in collection.runs if run.env == env]
-    points = min(MOST_POINTS, max(rows, default=0))
-    return np.linspace(horizon / points, horizon, points) if points else np.zeros(0)
+    """Common steps of an environment's curves: those at which any of its runs was evaluated, thinned to MOST_POINTS."""
+    return thinned(np.unique(np.concatenate([np.zeros(0), *(collection.record(run)[0] for run in collection.runs if run.env == env)])))
 
 
-def curves(collection: Collection, env: str, method: str, at: Array) -> Array:
-    """[runs, points]: every run of a method on the common grid."""
-    found = [statistics.on_grid(*collection.curve(run), at) for run in collection.of(env, method)]
+def thinned(steps: Array, most: int = MOST_POINTS) -> Array:
+    """At most so many of the steps, the first and the last among them."""
+    return steps if len(steps) <= most else steps[np.linspace(0, len(steps) - 1, most).round().astype(int)]
+
+
+def curves(collection: Collection, env: str, method: str, at: Array, metric: str = "return_mean") -> Array:
+    """[runs, points]: every run of a method on the common grid; an evaluation that is not a number is a gap."""
+    found = [statistics.on_grid(*collection.record(run, metric), at) for run in collection.of(env, method)]
     return np.stack(found) if found else np.zeros((0, len(at)))
+
+
+def fewer(runs: Array) -> Array:
+    """[points]: where fewer runs speak for curves [runs, points] than did before: some have ended, or have no number there."""
+    reached: Array = np.isfinite(runs).sum(axis=0)
+    return np.asarray((reached > 0) & (reached < np.maximum.accumulate(reached)))
 
 
 def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, bands: bool = True) -> list[str]:
@@ -197,7 +217,8 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
     runs = [run for run in collection.runs if methods is None or run.method in methods]
     if not runs:
         return ["No runs."]
-    per_curve = [len(collection.of(*key)) for key in {(run.env, run.method) for run in runs}]
+    keys = sorted({(run.env, run.method) for run in runs})
+    per_curve = [len(collection.of(*key)) for key in keys]
     said = []
     if min(per_curve) < PAPER_SEEDS:
         seeds = f"{min(per_curve)}" if min(per_curve) == max(per_curve) else f"{min(per_curve)} to {max(per_curve)}"
@@ -209,14 +230,30 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
     text = [f"Less than the full protocol: {', '.join(said)}."] if said else []
     if bands and min(per_curve) == 1:
         text.append("A single seed has no band.")
-    short = sorted(run.name for run in runs if run.steps < collection.horizon(run.env))
-    if short:
-        text.append(f"Unfinished{', dashed where runs are missing' * bands}: {_few(short)}.")
+    short = sorted(run.name for run in runs if run.charged < collection.horizon(run.env))
+    holes = sorted(run.name for run in runs if run.nan_rows)
+    text += [f"Unfinished: {_few(short)}."] if short else []
+    text += [f"With evaluations that are not a number: {_few(holes)}."] if holes else []
+    if bands and (short or holes) and any(fewer(curves(collection, *key, grid(collection, key[0]))).any() for key in keys):
+        text.append("Dashed where seeds are missing.")
     text += [f"Forced: {mark}." for mark in collection.forced]
+    text += [f"{sentence}." for sentence in mixed(runs)]
     text += collection.notes
     if collection.left_out:
         text.append(f"Left out: {_few(['/'.join(item.path.parts[-3:]) for item in collection.left_out])}.")
     return text
+
+
+def cautions(collection: Collection, methods: Sequence[str] | None = None) -> list[str]:
+    """What to know of intervals from few seeds."""
+    keys = {(run.env, run.method) for run in collection.runs if methods is None or run.method in methods}
+    return about_intervals([len(used(collection, *key)) for key in keys])
+
+
+def about_intervals(seeds: Sequence[int]) -> list[str]:
+    single = ["A single seed has no interval."] if 1 in seeds else []
+    few = any(1 < number < FEW_SEEDS for number in seeds)
+    return single + (["Intervals from fewer than five seeds are too narrow."] if few else [])
 
 
 def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str]) -> list[str]:

@@ -26,7 +26,8 @@ NEEDED = ("iteration", "steps", "return_mean")
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. `steps` is the last recorded evaluation's; `half_rows` and `nan_rows` count rows that say nothing."""
+    """One run folder. `steps` is the last evaluation's that is a number, `charged` the last recorded row's, whatever it holds;
+    `half_rows` and `nan_rows` count rows that say nothing."""
 
     path: Path
     study: str
@@ -38,6 +39,7 @@ class Run:
     status: str
     reason: str
     steps: int
+    charged: int
     half_rows: int
     nan_rows: int
 
@@ -56,8 +58,8 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether the run recorded an evaluation at the end of its budget."""
-        return self.steps >= self.budget_steps
+        """Whether the run was charged its whole budget."""
+        return self.charged >= self.budget_steps
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,10 @@ def run_of(path: Path, study: str, entry: Entry) -> Run | str:
     known = np.isfinite(values)
     if not known.any():
         return "it has no evaluation yet" if not len(values) else "none of its evaluations is a number"
-    last = int(entry.values[known][-1, entry.columns.index("steps")])
-    if last > budget:
-        return f"its progress.csv goes to {last} steps, beyond its budget of {budget}"
+    steps = entry.values[:, entry.columns.index("steps")]
+    last, charged = int(steps[known][-1]), int(steps[-1])
+    if charged > budget:
+        return f"its progress.csv goes to {charged} steps, beyond its budget of {budget}"
     return Run(
         path=path,
         study=study,
@@ -194,6 +197,7 @@ def run_of(path: Path, study: str, entry: Entry) -> Run | str:
         status=str(status.get("status", "missing")),
         reason=str(status.get("reason", "")),
         steps=last,
+        charged=charged,
         half_rows=entry.half_rows,
         nan_rows=int(np.count_nonzero(~known)),
     )

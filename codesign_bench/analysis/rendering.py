@@ -74,7 +74,7 @@ class Picture:
 
     def _fitting(self, spread: Array) -> float:
         if self.task.scene.ground.kind == "gaps":  # show a gap together with the robot
-            spread[0] = max(spread[0], 1.2 * self.task.scene.ground.period)
+            spread[0] = max(spread[0], 0.8 * self.task.scene.ground.period)
         from_above = self.task.scene.root == "planar" and self.task.space.plane == "xy"
         tall = max(spread[2], spread[1] if from_above else 0.0)
         wide = (spread[0] if from_above else max(spread[0], spread[1])) / self._aspect

@@ -178,21 +178,21 @@ def _cleaned(strata: Strata) -> list[Array]:
 
 
 def on_grid(steps: ArrayLike, values: ArrayLike, grid: ArrayLike) -> Array:
-    """A curve interpolated linearly on a common grid; NaN before its first and after its last evaluation."""
+    """A curve interpolated linearly on a common grid; NaN before its first and after its last evaluation, and between its
+    neighbours where an evaluation is NaN."""
     x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if not len(x):
         return np.full(np.shape(grid), np.nan)
     return np.interp(np.asarray(grid, dtype=np.float64), x, y, left=np.nan, right=np.nan)
 
 
-def area_under_curve(steps: ArrayLike, values: ArrayLike, until: float) -> float:
-    """The mean return over the steps from the first evaluation to `until` (trapezia); NaN if the run does not get there."""
+def area_under_curve(steps: ArrayLike, values: ArrayLike, since: float, until: float) -> float:
+    """The mean return over the steps between the two (trapezia); NaN if the run begins later or ends earlier."""
     x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    if len(x) < 2 or x[-1] < until or x[0] >= until:
+    if not len(x) or x[0] > since or x[-1] < until or since >= until:
         return np.nan
-    inside = x < until
-    x, y = np.append(x[inside], until), np.append(y[inside], np.interp(until, x, y))
-    return float(np.trapezoid(y, x) / (until - x[0]))
+    at = np.concatenate([[since], x[(x > since) & (x < until)], [until]])
+    return float(np.trapezoid(np.interp(at, x, y), at) / (until - since))
 
 
 def steps_to_reach(steps: ArrayLike, values: ArrayLike, level: float) -> float:

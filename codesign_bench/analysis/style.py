@@ -42,8 +42,8 @@ LOOKS = {
     "transform2act_no_gnn": Look("w/o GNNs", "#E69F00", "v"),
     "transform2act_no_control_jsmlp": Look("w/o control JSMLP", "#56B4E9", "P"),
     "transform2act_no_jsmlp": Look("w/o all JSMLPs", "#882255", "X"),
-    "transform2act_attributes": Look("Transform2Act (attributes)", "#332288", "o"),
-    "continuous": Look("Ha (2019)", "#B8860B", "p"),
+    "transform2act_attributes": Look("Transform2Act (attributes)", "#332288", ">"),
+    "continuous": Look("Ha (2019)", "#7F7F7F", "p"),
     "expert": Look("Expert design", "#000000", "h"),
 }
 """Of every method that ships; others get a look of their own from `look`."""
@@ -53,7 +53,7 @@ ABLATIONS = ("transform2act", "transform2act_no_gnn", "transform2act_no_control_
 CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 """The methods of the paper's three figures of curves, in its order."""
 
-_SPARE = ("#44AA99", "#999933", "#AA4499", "#117733", "#CC6677", "#6699CC", "#661100", "#888888")
+_SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
 _SPARE_MARKERS = ("<", ">", "*", "d", "H", "8", "^", "s")
 _SPARE_DASHES = ("-", "--", "-.", ":")
 
@@ -95,6 +95,11 @@ def ordered_envs(envs: Iterable[str]) -> tuple[str, ...]:
 def plain(text: str) -> str:
     """User-supplied text for matplotlib, in which $ would begin a formula."""
     return re.sub(r"[\x00-\x1f\x7f]", "?", text).replace("$", r"\$")
+
+
+def short(text: str, most: int) -> str:
+    """Names of users' methods may be longer than the place for them."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def count(number: float) -> str:

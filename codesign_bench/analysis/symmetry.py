@@ -1,15 +1,17 @@
-"""How symmetric a design is, as two numbers between 0 and 1: the effect of joint-specialised weights, measured.
+"""How symmetric a design is, as three numbers between 0 and 1: the effect of joint-specialised weights, measured.
 
 sibling   are limbs that hang on the same joint alike? Sibling subtrees are matched joint by joint; a pair of joints scores one minus
           the mean difference of bone length, gear, radius and start extension (each as a share of its range), a joint without a
           counterpart scores 0; the mean over all pairs of siblings. Directions do not count. NaN for a design without siblings.
 mirror    is there an axis through the root on whose other side the robot looks the same? The share of the bones' area, in the
           plane of the design, whose mirror image lies on the robot, for the best axis: every 2.5 degrees, towards every bone's
-          ends, and along the robot's principal axes.
+          ends, and along the robot's principal axes. Any straight chain has such an axis, and scores near 1.
+left-right  the same for one axis, that of travel (x). NaN for designs in the upright plane, which have no left and right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations, permutations
 from typing import Any
 
@@ -58,8 +60,13 @@ def _features(design: Design) -> Array:
     return np.column_stack([length, (share[:, [GEAR, RADIUS, START_EXTENSION]] + 1) / 2])
 
 
-def mirror_symmetry(robot: Robot, plane: str) -> float:
-    """`plane` is the design's, "xz" or "xy"; a bone that is a point (a sphere) is sampled across only one way."""
+def left_right_symmetry(robot: Robot, plane: str) -> float:
+    return float("nan") if plane == "xz" else mirror_symmetry(robot, plane, [0.0])
+
+
+def mirror_symmetry(robot: Robot, plane: str, angles: Sequence[float] | None = None) -> float:
+    """For the best of the axes at these angles to x, by default those described above. `plane` is the design's, "xz" or "xy"; a bone that
+    is a point (a sphere) is sampled across only one way."""
     axes = [0, 2] if plane == "xz" else [0, 1]
     start, end = (robot.start - robot.root)[:, axes], (robot.end - robot.root)[:, axes]
     along = start[:, None] + (end - start)[:, None] * ((np.arange(ALONG) + 0.5) / ALONG)[:, None]
@@ -69,7 +76,7 @@ def mirror_symmetry(robot: Robot, plane: str) -> float:
     points = (along[:, :, None] + aside[:, None]).reshape(-1, 2)
     area = np.repeat((length + 2 * robot.radius) * robot.radius, ALONG * ACROSS)
     best = 0.0
-    for angle in [*np.arange(AXES) * np.pi / AXES, *_likely_axes(start, end, points, area)]:
+    for angle in [*np.arange(AXES) * np.pi / AXES, *_likely_axes(start, end, points, area)] if angles is None else angles:
         c, s = np.cos(2 * angle), np.sin(2 * angle)
         best = max(best, float(area @ _inside(points @ np.array([[c, s], [s, -c]]), start, end, robot.radius)))
     return best / float(area.sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
 from codesign_bench.errors import StorageError
+
+LONG = 40
+"""Rows that still fit on a page."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,26 @@ class Table:
         )
 
     def latex(self) -> str:
-        body = [
-            " & ".join(rf"\textbf{{{_latex(c.text)}}}" if isinstance(c, Bold) else _latex(c) for c in row) + r" \\" for row in self.rows
-        ] or [r"no runs \\"]
-        lines = [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}[t]",
-            r"\centering",
-            r"\small",
-            rf"\begin{{tabular}}{{{'l' * self.words}{'r' * (len(self.columns) - self.words)}}}",
-            r"\toprule",
-            " & ".join(_latex(c) for c in self.columns) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            rf"\caption{{{_latex(' '.join([self.title + '.', *self.notes]))}}}",
-            rf"\label{{table:{self.name}}}",
-            r"\end{table}",
+        body = [_latex_row(rf"\textbf{{{_latex(c.text)}}}" if isinstance(c, Bold) else _latex(c) for c in row) for row in self.rows] or [
+            r"no runs \\"
         ]
+        kinds = "l" * self.words + "r" * (len(self.columns) - self.words)
+        caption = rf"\caption{{{_latex(' '.join([self.title + '.', *self.notes]))}}}"
+        label_ = rf"\label{{table:{self.name}}}"
+        head = [r"\toprule", _latex_row(map(_latex, self.columns)), r"\midrule"]
+        if len(self.rows) <= LONG:
+            begin = ["% needs \\usepackage{booktabs}", r"\begin{table}[t]", r"\centering", r"\small", rf"\begin{{tabular}}{{{kinds}}}"]
+            lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", caption, label_, r"\end{table}"]
+        else:  # across pages
+            begin = ["% needs \\usepackage{booktabs,longtable}", r"{\small", rf"\begin{{longtable}}{{{kinds}}}", rf"{caption}{label_} \\"]
+            lines = [*begin, *head, r"\endhead", r"\bottomrule", r"\endfoot", *body, r"\end{longtable}", "}"]
         return "\n".join(lines) + "\n"
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    """A row that begins with [ or * would be read as belonging to the command before it."""
+    text = " & ".join(cells)
+    return ("{}" if text.startswith(("[", "*")) else "") + text + r" \\"
 
 
 def write(table: Table, out: Path) -> list[Path]:
@@ -92,7 +95,7 @@ def write_text(path: Path, text: str) -> Path:
 _SPECIAL = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}"},
-    **{"±": r"$\pm$", "†": r"$\dagger$"},
+    **{"≤": r"$\le$", "±": r"$\pm$", "†": r"$\dagger$"},
 }
 
 
@@ -101,7 +104,7 @@ def _latex(text: str) -> str:
 
 
 def plain_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|<>])", r"\\\1", _one_line(text))
+    return re.sub(r"([\\`*_\[\]|<>$~&])", r"\\\1", _one_line(text))
 
 
 def _one_line(text: str) -> str:
@@ -172,35 +175,54 @@ def summary(collection: Collection) -> Table:
     """One line per environment and method: everything that is measured on final returns and curves."""
     frame = measures.summary(collection)
     share = f"{100 * measures.FRACTION:.0f} %"
-    rows = []
-    for row in frame.to_dict("records"):
-        if row["reached_level"] == 0 and math.isnan(row["steps_to_level"]):
-            level = "-"
-        else:
-            level = "never" if math.isinf(row["steps_to_level"]) else count(row["steps_to_level"])
-            level += f" ({row['reached_level']} of {row['runs']})"
-        rows.append(
-            (
-                env_title(row["env"]),
-                label(row["method"]),
-                f"{row['seeds']} of {row['runs']}",
-                plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
-                with_interval(row["iqm"], row["low"], row["high"]),
-                plus_minus(row["area"], row["area_std"]),
-                level,
-                plus_minus(row["reevaluated"], row["reevaluated_std"]),
-                plus_minus(row["retrained"], row["retrained_std"]),
-            )
+    rows = [
+        (
+            env_title(row["env"]),
+            label(row["method"]),
+            f"{row['seeds']} of {row['runs']}",
+            plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
+            with_interval(row["iqm"], row["low"], row["high"]),
+            plus_minus(row["area"], row["area_std"]),
+            level(row),
+            plus_minus(row["reevaluated"], row["reevaluated_std"]),
+            plus_minus(row["retrained"], row["retrained_std"]),
         )
+        for row in frame.to_dict("records")
+    ]
     columns = ("Environment", "Method", "Seeds", "Final return", "IQM [95 %]", "Mean over steps", f"Steps to {share}", "Fresh", "Retrained")
     notes = (
         "Final return: mean ± standard deviation over the seeds that reached the last step. IQM: interquartile mean with a stratified "
-        "bootstrap interval. Mean over steps: area under the curve divided by its steps.",
-        f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there). "
-        "Fresh: re-evaluated in fresh episodes. Retrained: a new controller on the frozen final design.",
+        "bootstrap interval. Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated.",
+        f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there).",
+        *about_reevaluations(collection, "Fresh", "Retrained"),
+        *measures.cautions(collection),
         *measures.shortfall(collection, bands=False),
     )
     return Table("summary", "Returns", columns, tuple(rows), notes, words=2)
+
+
+def level(row: Mapping[str, Any]) -> str:
+    """Steps to the level, a row of measures.summary as text: beyond the end if too few seeds got there for a median."""
+    steps, of = row["steps_to_level"], f" ({row['reached_level']} of {row['level_runs']})"
+    if math.isnan(steps):
+        return "-"
+    if math.isinf(steps):
+        return (f"> {count(row['steps'])}" if row["reached_level"] else "never") + of
+    return ("≤ " if steps <= row["first"] else "") + count(steps) + of
+
+
+def about_reevaluations(collection: Collection, fresh: str, retrained: str) -> list[str]:
+    """What the columns of these names hold; nothing without them."""
+    found, said = collection.reevaluations, []
+    if found.agents:
+        episodes = next(iter(found.agents.values())).episodes
+        said.append(f"{fresh}: the final agents in {episodes} episodes with a seed that training never used.")
+    if found.controllers:
+        one = next(iter(found.controllers.values()))
+        said.append(f"{retrained}: a controller trained from scratch for {one.steps:,} steps on the frozen final designs.")
+    if found.left_out:
+        said.append(f"{len(found.left_out)} re-evaluation(s) that do not compare or cannot be read are left out.")
+    return said
 
 
 def pairwise(collection: Collection) -> Table:
@@ -208,7 +230,7 @@ def pairwise(collection: Collection) -> Table:
         (
             "All" if row["env"] == "all" else env_title(row["env"]),
             f"{label(row['method'])} against {label(row['other'])}",
-            f"{row['seeds']}, {row['other_seeds']}",
+            f"{row['runs']}, {row['other_runs']}",
             with_interval(row["difference"], row["low"], row["high"]),
             with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
             number(row["cliffs_delta"]),
@@ -216,10 +238,11 @@ def pairwise(collection: Collection) -> Table:
         )
         for row in measures.pairwise(measures.finals(collection)).to_dict("records")
     ]
-    columns = ("Environment", "Methods", "Seeds", "Difference [95 %]", "P(better) [95 %]", "Cliff's delta", "Hedges' g")
+    columns = ("Environment", "Methods", "Runs", "Difference [95 %]", "P(better) [95 %]", "Cliff's delta", "Hedges' g")
     notes = (
         "Difference of the mean final returns and probability that a run of the first method beats one of the second, with stratified "
-        "bootstrap intervals, which are too narrow with fewer than five seeds.",
+        "bootstrap intervals.",
+        *measures.cautions(collection),
         *measures.shortfall(collection, bands=False),
     )
     return Table("pairwise", "Methods in pairs", columns, tuple(rows), notes, words=2)
@@ -228,8 +251,9 @@ def pairwise(collection: Collection) -> Table:
 def cost(collection: Collection) -> Table:
     """Wall time and speed of the runs as they were recorded, with the machines they ran on."""
     rows = []
+    unit = 3600 if any(seconds >= 3600 for _, seconds in _timed(collection, collection.runs)) else 60
     for env, method, runs in _curves(collection):
-        timed = [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
+        timed = _timed(collection, runs)
         evaluation, _ = statistics.mean_and_std([e[-1] for _, e in (collection.curve(run, "eval_steps") for run in runs) if len(e)])
         speed, _ = statistics.mean_and_std([steps / seconds for steps, seconds in timed])
         rows.append(
@@ -237,14 +261,23 @@ def cost(collection: Collection) -> Table:
                 env_title(env),
                 label(method),
                 f"{len(runs)}",
-                count(sum(run.steps for run in runs) / len(runs)),
-                plus_minus(*statistics.mean_and_std([seconds / 3600 for _, seconds in timed])),
+                count(sum(run.charged for run in runs) / len(runs)),
+                plus_minus(*statistics.mean_and_std([seconds / unit for _, seconds in timed])),
                 number(speed),
                 "-" if math.isnan(evaluation) else count(evaluation),
                 "; ".join(sorted({_machine(run.manifest) for run in runs})),
             )
         )
-    columns = ("Environment", "Method", "Seeds", "Steps", "Hours", "Steps per second", "Evaluation steps", "Machine")
+    columns = (
+        "Environment",
+        "Method",
+        "Seeds",
+        "Steps",
+        "Hours" if unit == 3600 else "Minutes",
+        "Steps per second",
+        "Evaluation steps",
+        "Machine",
+    )
     notes = (
         "Per run: charged steps, wall time (mean ± standard deviation over seeds, with evaluation), charged steps per second of wall time, "
         "steps of evaluation that were not charged. Runs on one machine may have shared it.",
@@ -252,6 +285,11 @@ def cost(collection: Collection) -> Table:
         *measures.shortfall(collection, bands=False),
     )
     return Table("cost", "Computation cost", columns, tuple(rows), notes, words=2)
+
+
+def _timed(collection: Collection, runs: Sequence[Run]) -> list[tuple[float, float]]:
+    """Steps and seconds of the runs' last records."""
+    return [(n[-1], s[-1]) for n, s in (collection.curve(run, "seconds") for run in runs) if len(s) and s[-1] > 0]
 
 
 def exploration(collection: Collection) -> Table:
@@ -270,7 +308,8 @@ def exploration(collection: Collection) -> Table:
         rows.append((env_title(env), label(method), f"{len(runs)}", *cells))
     columns = ("Environment", "Method", "Seeds", "Designs tried", "per 50,000 steps", "Steps per design", "Episode length")
     notes = (
-        "Mean ± standard deviation over seeds, over the whole run. Steps per design: charged steps per design or species; "
+        "Mean ± standard deviation over seeds, of designs over the whole run, of episode length at the last evaluation. "
+        "Steps per design: charged steps per design or species; "
         "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
         *measures.shortfall(collection, bands=False),
     )
@@ -283,12 +322,13 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
     for env in ordered_envs(frame["env"]):
         for method in ordered(frame.loc[frame["env"] == env, "method"]):
             mine = frame[(frame["env"] == env) & (frame["method"] == method)]
-            cells = [plus_minus(*statistics.mean_and_std(mine[kind])) for kind in ("sibling", "mirror", "bodies")]
+            cells = [plus_minus(*statistics.mean_and_std(mine[kind])) for kind in ("sibling", "left-right", "mirror", "bodies")]
             rows.append((env_title(env), label(method), f"{len(mine)}", f"{int(mine['sibling'].notna().sum())}", *cells))
-    columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Mirror symmetry", "Bodies")
+    columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Left-right symmetry", "Mirror symmetry", "Bodies")
     notes = (
         "Final designs, mean ± standard deviation over seeds; 1 is perfectly symmetric. Sibling: likeness of limbs that hang on one joint. "
-        "Mirror: overlap of the silhouette with its mirror image.",
+        "Left-right: overlap of the silhouette with its mirror image across the axis of travel, as it starts. "
+        "Mirror: across the best axis through the root, near 1 for any chain.",
         *measures.shortfall(collection, sorted(set(frame["method"])), bands=False),
     )
     return Table("symmetry", "Symmetry of designs", columns, tuple(rows), notes, words=2)

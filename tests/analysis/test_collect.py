@@ -52,7 +52,7 @@ def test_curve_skips_what_is_not_a_number(tmp_path: Path) -> None:
     steps, values = collection.curve(collection.runs[0])
     assert steps.tolist() == [10_000, 30_000]
     assert values.tolist() == [1.0, 3.0]
-    assert collection.runs[0].steps == 30_000
+    assert (collection.runs[0].steps, collection.runs[0].charged, collection.runs[0].complete) == (30_000, 40_000, True)
     assert any("2 evaluation(s) are not a number" in remark for remark in collection.remarks)
 
 

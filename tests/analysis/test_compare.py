@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from codesign_bench import figures as command
-from codesign_bench.analysis import compare
+from codesign_bench.analysis import compare, measures
 from codesign_bench.analysis.collect import collect
 from codesign_bench.errors import ConfigError
 from tests.analysis.study import write_run
@@ -43,6 +43,28 @@ def test_unlike_studies_are_refused_unless_forced(tmp_path: Path) -> None:
     assert any("Forced: unequal budget" in note for note in compare.table(frame, a, b).notes)
 
 
+def test_a_forced_picture_of_two_studies_says_in_what_they_differ(tmp_path: Path) -> None:
+    write_run(tmp_path, "mine", study="a")
+    write_run(tmp_path, study="b", budget="pilot", returns=[1.0])
+    joined = collect(tmp_path, "a").joined(collect(tmp_path, "b"))
+    (mark,) = joined.forced
+    assert mark.startswith("unequal budget: name smoke instead of pilot")
+    assert any(text.startswith("Forced: unequal budget") for text in measures.shortfall(joined))
+
+
+def test_a_method_under_two_configurations_is_said(tmp_path: Path) -> None:
+    for study in ("a", "b"):
+        for env in ("gap", "swimmer"):
+            write_run(tmp_path, env=env, study=study)
+            write_run(tmp_path, "nge", env, study=study)
+    for file in (tmp_path / "a").glob("*/transform2act/seed_0/config.yaml"):
+        file.write_text(file.read_text().replace("clip: 0.2", "clip: 0.9"))
+    a, b = collect(tmp_path, "a"), collect(tmp_path, "b")
+    notes = compare.table(compare.differences(a, b), a, b).notes
+    assert [text for text in notes if "alike" in text] == ["Not configured alike: transform2act, method.ppo.clip 0.9 instead of 0.2."]
+    assert not [text for text in compare.table(compare.differences(b, b), b, b).notes if "alike" in text]
+
+
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     write_run(tmp_path, study="a", returns=[3.0])
     write_run(tmp_path, study="b", returns=[1.0])
@@ -61,9 +83,20 @@ def test_the_command_writes_figures_and_tables(tmp_path: Path) -> None:
     for name in ("against.pdf", "against.svg", "against.png", "against_curves.png", "against.md", "against.tex", "against.csv"):
         assert (out / name).stat().st_size > 100
     assert "my\\_method" in (out / "against.md").read_text()
+    odd = tmp_path / "a=b, c'd"
+    write_run(odd, study="theirs")
+    assert command.main([*arguments[:-1], str(odd / "theirs")]) == 0
     # a folder of results with a study of the same name
     write_run(tmp_path / "elsewhere", study="mine")
     assert compare.other_study(str(tmp_path / "elsewhere"), "mine").study == "mine"
+
+
+def test_studies_without_a_common_evaluation(tmp_path: Path) -> None:
+    write_run(tmp_path, study="a", returns=[1.0])
+    write_run(tmp_path, study="b", budget="pilot")
+    a, b = collect(tmp_path, "a"), collect(tmp_path, "b")
+    figure = compare.figure(compare.differences(a, b, force=True).iloc[:0], a, b)
+    assert figure.axes[0].get_title() == "no evaluation in common"
 
 
 def test_studies_without_a_common_environment(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis.drawing import View, draw, load, robot_of
-from codesign_bench.analysis.symmetry import mirror_symmetry, sibling_symmetry
+from codesign_bench.analysis.symmetry import left_right_symmetry, mirror_symmetry, sibling_symmetry
 from codesign_bench.design.graph import BONE, RADIUS, START_EXTENSION, Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
@@ -118,6 +118,9 @@ def test_mirror_symmetry_of_a_straight_swimmer_in_any_direction() -> None:
         attributes = np.array(task.initial_design.attributes)
         attributes[:, BONE] = np.arcsin(np.array([np.cos(angle), np.sin(angle)]) * 0.5) * 2 / np.pi
         assert mirror_symmetry(robot(task.initial_design.with_attributes(attributes), task), "xy") == pytest.approx(1)
+        along = left_right_symmetry(robot(task.initial_design.with_attributes(attributes), task), "xy")
+        assert along == pytest.approx(1) if angle == 0 else along < 0.7, "a chain aslant is not alike left and right of its way"
+    assert np.isnan(left_right_symmetry(robot(make_task("gap").initial_design, make_task("gap")), "xz"))
     bent = np.array(task.initial_design.attributes)
     bent[1, BONE] = (0.9, 0.0)
     bent[0, BONE] = (0.0, -0.3)

@@ -52,6 +52,7 @@ def test_no_trace_of_the_machine(exported: tuple[Path, Path, str]) -> None:
     manifest = next(out.rglob("manifest.json")).read_text()
     assert "host" not in json.loads(manifest)
     assert host not in manifest
+    assert not [word for word in json.loads(manifest)["command"] if word.startswith(("results", "study"))]
     config = yaml.safe_load(next(out.rglob("config.yaml")).read_text())
     assert (config["results"], config["study"]) == ("results", "demo")
     everything = "".join(path.read_text() for path in out.rglob("[!.]*") if path.is_file())

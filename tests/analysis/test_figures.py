@@ -9,6 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+import yaml
 from matplotlib.axes import Axes
 from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
@@ -18,6 +19,8 @@ from codesign_bench import figures as command
 from codesign_bench.analysis import style
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs
+from codesign_bench.analysis.figures.aggregate import aggregate
+from codesign_bench.analysis.report import data
 from codesign_bench.errors import ConfigError, StorageError
 from tests.analysis.study import write_run
 
@@ -87,11 +90,35 @@ def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> N
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
+def test_methods_that_ship_differ_without_their_colours() -> None:
+    assert len({(one.marker, one.dashes) for one in style.LOOKS.values()}) == len(style.LOOKS)
+    assert len({data._dashes(one) for one in style.LOOKS.values()}) == len(style.LOOKS)
+
+
+def test_a_method_without_a_finished_run_does_not_vanish_unsaid(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act")
+    write_run(tmp_path, "nge", returns=[1.0])
+    assert "Without NGE: no run that reached the end." in text_of(aggregate(collect(tmp_path, "study"), ["transform2act", "nge"]))
+    (tmp_path / "empty").mkdir()
+    empty = aggregate(collect(tmp_path, "empty"), [])
+    assert [[text.get_text() for text in axes.texts] for axes in empty.axes] == [["no runs"]] * 3
+
+
 def test_strangers_join_the_comparison_with_a_look_of_their_own(results: Path, tmp_path: Path) -> None:
     command.main([f"results={results}", "study=study", f"out={tmp_path}", "only=[comparison]", "formats=[png]"])
     assert "| mine |" in (tmp_path / "comparison_returns.md").read_text()
     look = style.looks(["transform2act", "mine", *(f"stranger{i}" for i in range(20))])
     assert len({(one.colour, one.dashes) for one in look.values()}) == len(look)
+
+
+def test_a_number_that_is_missing_in_between_is_a_dashed_stretch(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, returns=[1.0, 2.0, 3.0, 4.0])
+    write_run(tmp_path, seed=1, returns=[3.0, np.nan, 5.0, 6.0])
+    figure = drawn(collect(tmp_path, "study"))
+    whole, dashed = panel(figure, "Gap Crosser").lines
+    np.testing.assert_array_equal(whole.get_ydata(), [2, np.nan, 4, 5])
+    np.testing.assert_array_equal(dashed.get_ydata(), [2, 2, 4, np.nan])
+    assert "With evaluations that are not a number: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
 # ---- bands and marks -------------------------------------------------------------------------------------------------
@@ -115,7 +142,7 @@ def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_l
     np.testing.assert_array_equal(dashed.get_ydata(), [np.nan, 3.0, 3.0, 4.0])
     (band,) = bands(axes)
     assert max(path.vertices[:, 0].max() for path in band.get_paths()) == 20_000
-    assert "Unfinished, dashed where runs are missing: gap/transform2act/seed_1." in text_of(figure)
+    assert "Unfinished: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
 def test_less_than_the_protocol_is_on_the_face(tmp_path: Path) -> None:
@@ -176,6 +203,25 @@ def test_broken_designs_and_rows_do_not_stop_a_figure(tmp_path: Path) -> None:
     assert "no design process on disk" in text_of(designs.process(collection))
 
 
+def test_an_environment_without_a_design_space_does_not_stop_a_figure(tmp_path: Path) -> None:
+    file = write_run(tmp_path / "results") / "config.yaml"
+    config = yaml.safe_load(file.read_text())
+    config["env"]["design"] = None
+    file.write_text(yaml.safe_dump(config))
+    only = "only=[comparison,jsmlp,process]"
+    assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=[png]", only]) == 0
+
+
+def test_published_values_say_where_they_are_from(tmp_path: Path) -> None:
+    write_run(tmp_path)
+    write_run(tmp_path, "mine")
+    collection = collect(tmp_path, "study")
+    assert "Stars: read from the figure of baselines in Yuan et al. (ICLR 2022), ±5 %." in text_of(
+        drawn(collection, "transform2act", published=True)
+    )
+    assert "Stars" not in text_of(drawn(collection, "mine", published=True)), "there are none of it"
+
+
 def test_missing_methods_are_named(tmp_path: Path) -> None:
     write_run(tmp_path)
     assert "No runs of NGE, ESS in Gap Crosser." in text_of(drawn(collect(tmp_path, "study"), "transform2act", "nge", "ess"))
@@ -209,6 +255,7 @@ def test_refusals(tmp_path: Path) -> None:
         ([*base, "--against"], "--against is the last argument"),
         ([*base, "--against", f"{tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "against is '"),
         ([*base, "--nothing"], "is not understood"),
+        ([*base, "only=[against]"], "only holds 'against', but there is no study to compare with"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):
             command.main(arguments)

@@ -49,7 +49,7 @@ def pixels(path: Path) -> Any:
 def test_the_best_run_of_each_is_chosen(results: Path) -> None:
     collection = collect(results, "study")
     (swimmer, first), (gap, second) = chosen_runs(collection, "best")
-    assert (swimmer, gap) == ("Swimmer", "Gap Crosser")
+    assert (swimmer, gap) == ("Swimmer, best of 1 seeds, 40 k steps", "Gap Crosser, best of 1 to 2 seeds, 40 k steps")
     assert {method: run.seed for method, run in first.items()} == {"transform2act": 0}
     assert {method: run.seed for method, run in second.items()} == {"transform2act": 0, "nge": 1}
     rows = chosen_runs(collection, "all")
@@ -122,6 +122,16 @@ def test_a_champion_that_cannot_be_drawn_is_named(tmp_path: Path, capsys: pytest
     (write_run(tmp_path, "<b>" * 30, "gap", 0) / "designs" / "final.xml").unlink()
     assert command.main([f"results={tmp_path}", "study=study", f"out={tmp_path / 'a.png'}", *SMALL]) == 0
     assert "not drawn: " in capsys.readouterr().out
+
+
+@needs_drawing
+def test_what_was_left_out_is_told_and_keeps_its_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(2):
+        write_run(tmp_path, "transform2act", seed=seed)
+    write_run(tmp_path, "nge", budget="pilot")
+    assert command.main([f"results={tmp_path}", "study=study", f"out={tmp_path / 'a.png'}", *SMALL]) == 0
+    assert "gap/nge/seed_0: unequal budget" in capsys.readouterr().err
+    assert pixels(tmp_path / "a.png").shape[1] == 2 * 96
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from codesign_bench.analysis import measures
+from codesign_bench.analysis import compare, measures, statistics, tables
 from codesign_bench.analysis.collect import collect
-from tests.analysis.study import write_run
+from codesign_bench.analysis.report import data
+from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
+from tests.analysis.study import VERSIONS, write_run
+
+
+def fresh(value: float, steps: int = 10_000, episodes: int = 2) -> Fresh:
+    return Fresh(steps, 0, episodes, value, 0.5, 10.0, 1.0, 1.0, 3.0, 0.1, 100, (value,) * episodes)
 
 
 def test_summary_by_hand(tmp_path: Path) -> None:
@@ -67,8 +72,7 @@ def test_normalised_by_the_best_method(tmp_path: Path) -> None:
 
 
 def test_reevaluation_joins_as_columns_of_its_own(tmp_path: Path) -> None:
-    folder = write_run(tmp_path, seed=0, returns=[7.0])
-    (folder / "reevaluation.json").write_text(json.dumps({"agent": {"return_mean": 5.0, "steps": 10_000}, "controller": None}))
+    Reevaluation(fresh(5.0), None).save(write_run(tmp_path, seed=0, returns=[7.0]))
     (write_run(tmp_path, seed=1, returns=[7.0]) / "reevaluation.json").write_text("[")
     frame = measures.finals(collect(tmp_path, "study"))
     np.testing.assert_array_equal(frame["reevaluated"], [5.0, np.nan])
@@ -76,6 +80,105 @@ def test_reevaluation_joins_as_columns_of_its_own(tmp_path: Path) -> None:
     assert measures.summary(collect(tmp_path, "study"))["reevaluated"].tolist() == [5.0]
     write_run(tmp_path, seed=0, returns=[7.0, 8.0])
     assert np.isnan(measures.finals(collect(tmp_path, "study"))["reevaluated"][0]), "the run has gone on since"
+
+
+def test_reevaluations_of_unequal_effort_are_not_averaged(tmp_path: Path) -> None:
+    for seed, (value, steps, episodes) in enumerate(((10.0, 20_000, 100), (20.0, 20_000, 100), (90.0, 2_000_000, 100), (50.0, 20_000, 1))):
+        again = Reevaluation(fresh(value, 40_000, episodes), fresh(value + 1, steps, episodes))
+        again.save(write_run(tmp_path, seed=seed))
+        (tmp_path / f"study/gap/transform2act/seed_{seed}/reevaluation_incumbent.json").write_text("{}")
+    collection = collect(tmp_path, "study")
+    row = measures.summary(collection).iloc[0]
+    assert (row["reevaluated"], row["retrained"]) == (40.0, 16.0)
+    assert sorted(text.split(":")[0] for text in collection.reevaluations.left_out) == [
+        "gap/transform2act/seed_2",
+        "gap/transform2act/seed_3",
+        "gap/transform2act/seed_3",
+    ]
+    assert (
+        "(controller of 2,000,000 steps, 100 episodes) is left out; the others have controller of 20,000 steps, 100 episodes."
+        in " ".join(collection.reevaluations.left_out)
+    )
+    assert [row.retraining for row in data.ledger(collection)] == [20_000, 20_000, 2_000_000, 20_000], "what was spent was spent"
+    notes = " ".join(tables.summary(collection).notes)
+    assert "Fresh: the final agents in 100 episodes" in notes
+    assert "trained from scratch for 20,000 steps" in notes
+    assert "3 re-evaluation(s)" in notes
+
+
+def test_what_is_not_a_number_is_a_gap_and_moves_nothing(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, returns=[1.0, np.nan, 3.0, 4.0])
+    write_run(tmp_path, seed=1, returns=[5.0, np.inf, 7.0, 8.0])
+    write_run(tmp_path, "nge", seed=0, returns=[1.0, 2.0, np.nan, 4.0])
+    write_run(tmp_path, "nge", seed=1, returns=[3.0, 4.0, 5.0, np.nan])
+    collection = collect(tmp_path, "study")
+    at = measures.grid(collection, "gap")
+    assert at.tolist() == [10_000, 20_000, 30_000, 40_000]
+    np.testing.assert_array_equal(measures.curves(collection, "gap", "transform2act", at), [[1, np.nan, 3, 4], [5, np.nan, 7, 8]])
+    runs = measures.curves(collection, "gap", "nge", at)
+    np.testing.assert_array_equal(statistics.band(runs, "std")[0], [2, 3, 5, 4])
+    assert measures.fewer(runs).tolist() == [False, False, True, True]
+    said = measures.shortfall(collection)
+    assert "With evaluations that are not a number: gap/nge/seed_0, gap/nge/seed_1, gap/transform2act/seed_0 and 1 more." in said
+    assert "Dashed where seeds are missing." in said
+    assert not any("Unfinished" in text for text in said), "all were charged the same steps"
+    assert "Dashed where seeds are missing." not in measures.shortfall(collection, ["transform2act"])
+    assert "Dashed where seeds are missing." not in measures.shortfall(collection, bands=False)
+
+
+def test_a_long_record_is_thinned_to_steps_that_were_recorded(tmp_path: Path) -> None:
+    write_run(tmp_path, returns=np.arange(4000.0), every=10)
+    at = measures.grid(collect(tmp_path, "study"), "gap")
+    assert (len(at), at[0], at[-1]) == (measures.MOST_POINTS, 10, 40_000)
+    assert not np.any(at % 10)
+
+
+def test_areas_begin_where_all_methods_have_been_evaluated(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act", returns=[0.0, 10.0, 20.0, 30.0])
+    write_run(tmp_path, "nge", returns=[10.0, 30.0], every=20_000)
+    areas = measures.summary(collect(tmp_path, "study")).set_index("method")["area"]
+    assert areas.to_dict() == {"transform2act": 20.0, "nge": 20.0}
+
+
+def test_steps_to_a_level_of_unfinished_and_early_runs(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act", seed=0, returns=[8.0, 8.0, 8.0, 8.0])
+    for seed, returns in enumerate(([0.0, 8.0, 8.0, 8.0], [0.0, 0.0, 0.0, 0.0], [0.0])):
+        write_run(tmp_path, "nge", seed=seed, returns=returns)
+    write_run(tmp_path, "ess", returns=[0.0])
+    write_run(tmp_path, "rgs", returns=[0.0, 0.0, 0.0, 0.0])
+    frame = measures.summary(collect(tmp_path, "study")).set_index("method")
+    assert {method: tables.level(row) for method, row in frame.iterrows()} == {
+        "transform2act": "≤ 10 k (1 of 1)",
+        "nge": "> 40 k (1 of 2)",
+        "ess": "-",
+        "rgs": "never (0 of 1)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"), [(1, ["A single seed has no interval."]), (3, ["Intervals from fewer than five seeds"]), (5, [])]
+)
+def test_intervals_from_few_seeds_are_cautioned(tmp_path: Path, seeds: int, said: list[str]) -> None:
+    for seed in range(seeds):
+        write_run(tmp_path, seed=seed)
+        write_run(tmp_path, study="other", seed=seed)
+    collection, other = collect(tmp_path, "study"), collect(tmp_path, "other")
+    found = measures.cautions(collection)
+    assert [text.startswith(start) for text, start in zip(found, said, strict=True)] == [True] * len(said)
+    frame = compare.differences(collection, other)
+    for notes in (tables.summary(collection).notes, tables.pairwise(collection).notes, compare.table(frame, collection, other).notes):
+        assert all(text in notes for text in found)
+
+
+def test_other_commits_are_said(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0)
+    file = write_run(tmp_path, seed=1, versions={**VERSIONS, "torch": "2.14.0"}) / "manifest.json"
+    assert not any("commits" in text for text in measures.shortfall(collect(tmp_path, "study")))
+    file.write_text(file.read_text().replace("0" * 40, "1" * 40))
+    collection = collect(tmp_path, "study")
+    for sentence in ("Runs of 2 git commits: 00000000, 11111111", "Runs of 2 torch versions: 2.13.0, 2.14.0"):
+        assert f"{sentence}." in measures.shortfall(collection)
+        assert sentence in collection.remarks
 
 
 def test_curves_of_unlike_lengths_share_a_grid(tmp_path: Path) -> None:

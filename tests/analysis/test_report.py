@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 
 from codesign_bench import report as command
+from codesign_bench.analysis import champions, gallery
+from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.report import bodies, data
 from codesign_bench.analysis.report.data import Missing, standing_out
 from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
+from codesign_bench.analysis.style import LOOKS
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
@@ -107,9 +110,10 @@ def test_it_holds_everything(page: Page) -> None:
     assert {"leaderboard", "curves", "designs", "lineage", "ledger", "versions", "commands"} <= ids
     assert "Each of the 12 runs was charged exactly 40,000 environment steps." in page.words
     assert "Less than the full protocol: 2 seeds (6 in the full protocol), 40 k steps" in page.words
+    assert "12 runs · 3 methods · 2 environments · 2 seeds each · budget 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
     assert "python -m codesign_bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
-    for column in ("final return", "interquartile mean", "area under curve", "fresh episodes", "new controller"):
+    for column in ("final return", "interquartile mean", "mean over steps", "fresh episodes", "new controller"):
         assert column in page.words
     assert "7.2" in page.words
     assert "8.5" in page.words
@@ -126,6 +130,48 @@ def test_the_best_seed_comes_first(page: Page) -> None:
     assert runs[0]["final"] == 5.0
     assert runs[0]["motion"]["frames"] == 5
     assert runs[1]["motion"] is None
+
+
+def test_each_run_has_a_command_of_its_own_and_the_sweep_is_shown_once(tmp_path: Path) -> None:
+    sweep = ["method=nge,transform2act", "seed=0,1", "method.ppo.clip=0.2,0.3", "+note=a", "results=/x", "study=..."]
+    for seed in (0, 1):
+        file = write_run(tmp_path, seed=seed) / "manifest.json"
+        manifest = {**json.loads(file.read_text()), "command": ["python", "-m", "codesign_bench", "-m", *sweep]}
+        file.write_text(json.dumps(manifest))
+    collection = collect(tmp_path, "study")
+    own = "python -m codesign_bench method=transform2act env=gap seed=1 budget=smoke study=study method.ppo.clip=0.2 +note=a"
+    assert data.command_of(collection.runs[1]) == own
+    (once,) = data.sweeps(collection)
+    assert once == f"python -m codesign_bench -m {' '.join(sweep[:4])} study=study"
+    assert own in Page(made(tmp_path)).words
+
+
+def test_the_ledger_holds_what_was_charged(tmp_path: Path) -> None:
+    write_run(tmp_path, returns=[1.0, 2.0, 3.0, float("nan")])
+    (row,) = data.ledger(collect(tmp_path, "study"))
+    assert (row.charged, data.ledger_sentence([row])) == (40_000, "Each of the 1 runs was charged exactly 40,000 environment steps.")
+
+
+def test_report_and_tables_take_the_same_runs(tmp_path: Path) -> None:
+    for seed, (returns, value) in enumerate((([1.0, 2.0, 3.0, 4.0], 10.0), ([99.0], 90.0))):
+        folder = write_run(tmp_path, seed=seed, returns=returns)
+        Reevaluation(Fresh(10_000 * len(returns), 0, 2, value, 0.5, 1.0, 1.0, 1.0, 3.0, 0.1, 7, (value,) * 2), None).save(folder)
+    collection = collect(tmp_path, "study")
+    (standing,) = data.standings(collection, "gap")
+    assert (standing.row["mean"], standing.row["reevaluated"], standing.designs) == (4.0, 10.0, 400.0)
+
+
+def test_the_best_run_is_the_same_everywhere(tmp_path: Path) -> None:
+    """Among the runs that got furthest: a short run's return is not a final one."""
+    write_run(tmp_path, seed=0, returns=[99.0])
+    write_run(tmp_path, seed=1, returns=[1.0, 2.0, 3.0, 4.0])
+    write_run(tmp_path, seed=2, returns=[1.0, 2.0, 3.0, 5.0])
+    collection = collect(tmp_path, "study")
+    champion = champions.champion(collection, "gap", "transform2act")
+    assert champion is not None
+    assert champion.run.seed == 2
+    assert gallery.chosen_runs(collection, "best")[0][1]["transform2act"].seed == 2
+    assert [run["seed"] for run in bodies.designs(collection, Missing())["gap"]["methods"]["transform2act"]] == [2, 1, 0]
 
 
 def test_it_loads_nothing_and_may_load_nothing(full: Path, page: Page) -> None:
@@ -185,7 +231,8 @@ def test_one_seed_has_no_band(tmp_path: Path) -> None:
     page = Page(made(tmp_path))
     for _, low, high in (page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"][kind] for kind in ("std", "iqm")):
         assert set(low) == set(high) == {None}
-    assert "A single seed has no band." in page.words
+    assert "A single seed has no interval." in page.words
+    assert "ashed" not in page.words, "dashes are the methods' patterns here"
     assert "± 0" not in page.words
 
 
@@ -303,6 +350,7 @@ def test_colours_stand_out(background: str) -> None:
     for colour in ("#000000", "#ffffff", "#56B4E9", "#332288", "#E69F00", "#777777"):
         a, b = sorted((luminance(standing_out(colour, background)), luminance(background)))
         assert (b + 0.05) / (a + 0.05) >= 2.95
+    assert data._colours(LOOKS["expert"]) == {"light": "#000000", "dark": "#ffffff"}
     assert standing_out("#0072B2", data.LIGHT) == "#0072b2", "a colour that stands out already stays"
 
 

@@ -55,11 +55,26 @@ def test_performance_profile_by_hand() -> None:
     assert np.all(share <= high)
 
 
+def test_the_interval_of_a_profile_against_a_slow_computation() -> None:
+    strata, levels, repetitions = [np.array([0.2, 0.6, 0.9]), np.array([0.6, 0.8, 1.0, 0.1])], [0.0, 0.5, 0.7], 200
+    _, low, high = st.performance_profile(strata, levels, repetitions)
+    rng = np.random.default_rng(0)
+    draws = [rng.integers(0, len(x), (repetitions, len(x))) for x in strata]
+    for i, level in enumerate(levels):
+        shares = []
+        for k in range(repetitions):
+            per_env = [sum(x[j] > level for j in draw[k]) / len(x) for x, draw in zip(strata, draws, strict=True)]
+            shares.append(sum(per_env) / len(per_env))
+        assert (low[i], high[i]) == (pytest.approx(np.quantile(shares, 0.025)), pytest.approx(np.quantile(shares, 0.975)))
+
+
 def test_area_under_the_curve_by_hand() -> None:
-    assert st.area_under_curve([10, 20, 40], [0, 10, 10], 40) == pytest.approx((50 + 200) / 30)
-    assert st.area_under_curve([10, 20, 40], [0, 10, 30], 30) == pytest.approx((50 + 150) / 20)  # 20 at step 30
-    assert np.isnan(st.area_under_curve([10, 20], [0, 10], 40))
-    assert np.isnan(st.area_under_curve([10], [0], 10))
+    assert st.area_under_curve([10, 20, 40], [0, 10, 10], 10, 40) == pytest.approx((50 + 200) / 30)
+    assert st.area_under_curve([10, 20, 40], [0, 10, 30], 10, 30) == pytest.approx((50 + 150) / 20)  # 20 at step 30
+    assert st.area_under_curve([10, 20, 40], [0, 10, 30], 15, 40) == pytest.approx((37.5 + 400) / 25)  # 5 at step 15
+    assert np.isnan(st.area_under_curve([10, 20], [0, 10], 10, 40))
+    assert np.isnan(st.area_under_curve([10, 20], [0, 10], 5, 20))
+    assert np.isnan(st.area_under_curve([10], [0], 10, 10))
 
 
 @pytest.mark.parametrize(("level", "expected"), [(-1, 10), (0, 10), (5, 15), (10, 20), (15, 35), (20, 40), (21, np.inf), (np.nan, np.inf)])

@@ -35,6 +35,27 @@ def test_escapes() -> None:
     assert r"\caption{A\_b \& 50 \%. note\_1}" in table.latex()
 
 
+def test_rows_that_latex_would_read_as_arguments() -> None:
+    text = Table("t", "T", ("[x]", "y"), (("[0]", "1"), ("*a", "2"), ("b", "3"))).latex()
+    assert "{}[x] & y" in text
+    assert "{}[0] & 1" in text
+    assert "{}*a & 2" in text
+    assert "\nb & 3" in text
+
+
+def test_long_tables_go_across_pages() -> None:
+    short, long = (Table("t", "T", ("a",), tuple((str(i),) for i in range(rows))).latex() for rows in (40, 41))
+    assert r"\begin{table}" in short
+    assert "longtable" not in short
+    assert r"\begin{longtable}{l}" in long
+    assert r"\begin{table}" not in long
+
+
+def test_markdown_leaves_text_alone() -> None:
+    text = Table("t", "$x$ ~~no~~ &lt;b&gt;", ("a",), ()).markdown()
+    assert text.startswith("### \\$x\\$ \\~\\~no\\~\\~ \\&lt;b\\&gt;\n")
+
+
 def test_final_returns_mark_the_best_and_the_unfinished(tmp_path: Path) -> None:
     for seed in range(2):
         write_run(tmp_path, "transform2act", seed=seed, returns=[1.0, 1.0, 1.0, 10.0 + seed])
@@ -55,7 +76,7 @@ def test_final_returns_mark_the_best_and_the_unfinished(tmp_path: Path) -> None:
 def test_cost_and_exploration_by_hand(tmp_path: Path) -> None:
     write_run(tmp_path, "transform2act", returns=[1.0, 2.0, 3.0, 4.0])
     collection = collect(tmp_path, "study")
-    assert row(tables.cost(collection), "Gap Crosser", "Transform2Act")[3:] == ["40 k", "0.01", "2,000", "400 k", "a processor, 2 cores"]
+    assert row(tables.cost(collection), "Gap Crosser", "Transform2Act")[3:] == ["40 k", "0.33", "2,000", "400 k", "a processor, 2 cores"]
     assert row(tables.exploration(collection), "Gap Crosser", "Transform2Act")[3:] == ["400.0", "500.0", "100.0", "500.0"]
 
 
@@ -77,6 +98,9 @@ def test_hyperparameters_come_from_the_configuration(tmp_path: Path) -> None:
     assert row(ours, "PPO clip")[2] == "0.123"
     assert row(ours, "PPO batch size")[2] == "10000"
     assert "the runs of this study" in ours.notes[0]
+    assert "Less than the full protocol" in ours.notes[1]
+    (folder / "config.yaml").write_text(text.replace("  batch: 10000\n", ""))
+    assert row(hyperparameters.tables(collect(tmp_path, "study"))[0], "Training epochs")[2] == "none"
 
 
 def test_every_selected_value_of_transform2act_was_searched(tmp_path: Path) -> None:

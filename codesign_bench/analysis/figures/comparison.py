@@ -14,6 +14,7 @@ from codesign_bench.analysis import measures, style, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import curves
 from codesign_bench.analysis.figures.designs import row_of_champions
+from codesign_bench.analysis.published import values as published_values
 from codesign_bench.tasks import TASKS
 
 
@@ -52,16 +53,20 @@ def draw(
     columns = max(1, min(4, len(envs)))
     lines = -(-len(envs) // columns)
     width = {1: 4.2, 2: 5.5}.get(columns, style.WIDTH)
+    marks = [value for value in published_values() if published and value.method in methods and value.env in envs]
+    sources = dict.fromkeys(part for value in marks for part in value.source.replace("+-", "±").split("; "))
     foot = style.wrapped(
         [
             f"Lines and bands: {curves.BANDS[band]}.",
+            *(measures.cautions(collection, methods) if band == "iqm" else []),
+            *([f"Stars: {'; '.join(sources)}."] if marks else []),
             *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
             *measures.missing(collection, methods, envs),
             *measures.shortfall(collection, methods),
         ],
         width=int(24 * width),
     )
-    handles = curves.legend_handles(methods, look, published)
+    handles = curves.legend_handles(methods, look, bool(marks))
     per_line = 5 if len(handles) == 5 and columns > 2 else {1: 2, 2: 3}.get(columns, 4)
     top, bottom = 0.16 * -(-len(handles) // per_line) + 0.30, 0.11 * len(foot) + (0.25 if designs else 0.42)
     panel, pictures = (2.2 if columns == 1 else 1.65), 0.78 * -(-len(methods) // 2) if designs else 0.0

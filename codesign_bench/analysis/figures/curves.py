@@ -26,7 +26,7 @@ def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], 
         if len(runs):
             _line(axes, at, runs, look[method], band)
     axes.set_title(plain(env_title(env)))
-    axes.set_xlim(0, 1.015 * max(collection.horizon(env), 1))  # the last mark is whole
+    axes.set_xlim(0, max(collection.horizon(env), 1))
     axes.xaxis.set_major_formatter(lambda value, _: count(value) if value else "0")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value == round(value) else f"{value:,.4g}")
     axes.locator_params(axis="x", nbins=5)
@@ -41,19 +41,14 @@ def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], 
 
 def _line(axes: Axes, at: Any, runs: Any, look: Look, band: str) -> None:
     centre, low, high = statistics.band(runs, band)
-    reached = np.isfinite(runs).sum(axis=0)
-    known = np.isfinite(centre)
-    started = np.maximum.accumulate(reached) if len(reached) else reached
-    whole = known & (reached == len(runs))
-    thinned = known & (reached < len(runs)) & (started == len(runs))  # runs ended early: fewer speak for the curve
-    style: dict[str, Any] = {"color": look.colour, "solid_capstyle": "round"}
-    full = np.where(whole | (known & (started < len(runs))), centre, np.nan)
+    fewer, known = measures.fewer(runs), np.isfinite(centre)
+    style: dict[str, Any] = {"color": look.colour, "solid_capstyle": "round", "clip_on": False}  # marks at the edge are whole
     every = max(1, int(np.count_nonzero(known)) // 8)
+    full = np.where(fewer, np.nan, centre)
     axes.plot(at, full, ls=look.dashes, marker=look.marker, markevery=every, markeredgewidth=0, **style)
-    if thinned.any():
-        shown = thinned.copy()
-        shown[np.flatnonzero(whole)[-1:]] = True  # so that the dashed part begins where the whole one ends
-        axes.plot(at, np.where(shown, centre, np.nan), ls=(0, (2, 1.5)), lw=1.0, color=look.colour)
+    if fewer.any():
+        beside = np.convolve(fewer, [1, 1, 1], "same") > 0  # so that the dashed part begins where the whole one ends
+        axes.plot(at, np.where(beside, centre, np.nan), ls=(0, (2, 1.5)), lw=1.0, color=look.colour)
     axes.fill_between(at, low, high, where=np.isfinite(low), color=look.colour, alpha=0.16, lw=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,8 @@ def blank(axes: Axes, text: str) -> None:
 def beside(axes: Axes, env: str) -> None:
     """The environment's name, upright, left of a row."""
     title = style.plain(style.env_title(env))
-    axes.text(-0.06, 0.5, title, transform=axes.transAxes, rotation=90, ha="right", va="center", fontsize=8)
+    place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (-6, 0), "textcoords": "offset points", "annotation_clip": False}
+    axes.annotate(title, (0, 0.5), **place, rotation=90, ha="right", va="center", fontsize=8)
 
 
 def under(axes: Axes, text: str, colour: str = "#555555") -> None:
@@ -44,7 +46,9 @@ def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
     foot = style.wrapped(
         [
             "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
-            "Sibling: likeness of limbs on the same joint; mirror: overlap with the mirror image; 1 is perfectly symmetric.",
+            "Sibling: likeness of limbs on the same joint.",
+            "Left-right: overlap with the mirror image across the axis of travel, as it starts.",
+            "Mirror: across the best axis, near 1 for any chain. 1 is perfectly symmetric.",
             *measures.shortfall(collection, (WITH, WITHOUT), bands=False),
         ]
     )
@@ -52,10 +56,10 @@ def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
     height = cell * len(envs) + top + bottom
     figure = Figure(figsize=(style.WIDTH, height))
     edges = {"left": 0.06, "right": 0.985, "top": 1 - top / height, "bottom": bottom / height}
-    grid = figure.add_gridspec(len(envs), 4, **edges, wspace=0.3, hspace=0.22, width_ratios=[1.1, 1.1, 1, 1])
+    grid = figure.add_gridspec(len(envs), 5, **edges, wspace=0.3, hspace=0.22, width_ratios=[1.2, 1.2, 1, 1, 1])
     for row, env in enumerate(envs):
         _pair(figure, grid, row, collection, env)
-        for column, kind in enumerate(("sibling", "mirror"), start=2):
+        for column, kind in enumerate(("sibling", "left-right", "mirror"), start=2):
             axes = figure.add_subplot(grid[row, column])
             _scores(axes, frame[frame["env"] == env], kind, look)
             axes.tick_params(labelbottom=row == len(envs) - 1)
@@ -75,6 +79,7 @@ def _pair(figure: Figure, grid: GridSpec, row: int, collection: Collection, env:
         else:
             view = View.of(one.run.config["env"])
             draw(axes, one.robot, view, window(robots, view))
+            under(axes, f"{one.robot.bodies} bodies")
         if row == 0:
             axes.set_title(title)
         if column == 0:
@@ -90,7 +95,8 @@ def _scores(axes: Axes, frame: pd.DataFrame, kind: str, look: dict[str, style.Lo
     for x, method in enumerate((WITH, WITHOUT)):
         values = frame.loc[frame["method"] == method, kind].dropna().to_numpy(np.float64)
         if not len(values):
-            nothing = "no siblings" if (frame["method"] == method).any() else "no runs"
+            why = {"sibling": "no siblings", "left-right": "upright\nplane", "mirror": "no design"}
+            nothing = why[kind] if (frame["method"] == method).any() else "no runs"
             axes.text(x, 0.25, nothing, ha="center", va="center", fontsize=6, color="#777777")
             continue
         spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(1)
@@ -145,7 +151,11 @@ def random_agents(seed: int = 3) -> Figure:
         axes = figure.add_axes((0.01 + column * 0.2475, 0.0, 0.235, 0.86))
         robot = _robot(_grown(task, np.random.default_rng([seed, column])), task)
         view = _view(task)
-        draw(axes, robot, view, window([robot], view))
+        ahead = 0.0
+        if view.ground.kind == "gaps":  # before the first one, which is seen
+            robot = robot.moved(np.array([view.ground.first_gap - np.maximum(robot.start, robot.end)[:, 0].max() - 0.2, 0, 0]))
+            ahead = 1.2 * view.ground.gap_width
+        draw(axes, robot, view, window([robot], view), ahead=ahead)
         axes.set_title(style.ENV_TITLES[name])
     return figure
 
@@ -183,4 +193,4 @@ def row_of_champions(
         else:
             view = View.of(one.run.config["env"])
             draw(axes, one.robot, view, window(robots, view))
-        under(axes, look[method].label, look[method].colour)
+        under(axes, style.short(look[method].label, 18), look[method].colour)

@@ -100,7 +100,7 @@ def overview() -> Figure:
     design, state = r"\,|\,D, \Phi)$", r"\,|\,s^{\mathrm{e}}, D, \Phi)$"
     stages = (
         (0.6, 52.6, BONES[1], "Skeleton transform stage", rf"{_policy('s')}{design}", "AddJoint, DelJoint or NoChange per joint"),
-        (54.2, 73.6, BONES[3], "Attribute transform stage", rf"{_policy('z')}{design}", "bone, size, strength"),
+        (54.2, 73.6, BONES[3], "Attribute transform stage", rf"{_policy('z')}{design}", "bone, size, gear"),
         (75.2, 99.4, BONES[2], "Execution stage", rf"{_policy('e')}{state}", "motor control, reward"),
     )
     for left, right, colour, title, policy, actions in stages:

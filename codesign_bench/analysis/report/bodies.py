@@ -43,14 +43,14 @@ class Stock:
 
 
 def designs(collection: Collection, missing: Missing) -> dict[str, Any]:
-    """env -> its ground and view, and method -> runs, the best final return first; the first of them also as it was along the run."""
+    """env -> its ground and view, and method -> runs, the best first; the first of them also as it was along the run."""
     best, others = Stock(MOTION_BYTES), Stock(MOTION_BYTES)
     found: dict[str, Any] = {}
     for env in ordered_envs(collection.envs):
         by_method = {}
         scene: dict[str, Any] = {}
         for method in ordered(collection.methods):
-            runs = best_first(collection, env, method)
+            runs = collection.best_first(env, method)
             rooms = [best] + [others] * len(runs)
             entries = [_entry(collection, run, run is runs[0], room, missing) for run, room in zip(runs[:MOST_SEEDS], rooms, strict=False)]
             if runs:
@@ -58,10 +58,6 @@ def designs(collection: Collection, missing: Missing) -> dict[str, Any]:
                 by_method[method] = [entry for entry in entries if entry is not None]
         found[env] = {"scene": scene, "methods": {method: entries for method, entries in by_method.items() if entries}}
     return found
-
-
-def best_first(collection: Collection, env: str, method: str) -> list[Run]:
-    return sorted(collection.of(env, method), key=lambda run: -float(collection.curve(run)[1][-1]))
 
 
 def _entry(collection: Collection, run: Run, first: bool, room: Stock, missing: Missing) -> dict[str, Any] | None:
@@ -83,7 +79,7 @@ def _entry(collection: Collection, run: Run, first: bool, room: Stock, missing: 
         stages = [s for part in (earlier, _process(run)) for s in part if s is not part[-1] or s["robot"] != final] + stages
     return {
         "seed": run.seed,
-        "final": numbers([float(collection.curve(run)[1][-1])])[0],
+        "final": numbers([collection.final(run)])[0],
         "stages": stages,
         "motion": _motion(run, room, missing),
         "at_bounds": numbers([last(collection, run, "at_bounds")], 3)[0],
@@ -185,7 +181,7 @@ def lineages(collection: Collection, missing: Missing) -> list[dict[str, Any]]:
     found = []
     for env in ordered_envs(collection.envs):
         for method in ordered(collection.methods):
-            for run in best_first(collection, env, method)[:1]:
+            for run in collection.best_first(env, method)[:1]:
                 table = next((run.path / name for name in GENEALOGY if (run.path / name).is_file()), None)
                 if table is None:
                     continue

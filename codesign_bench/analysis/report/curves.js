@@ -53,7 +53,7 @@ const Curves = (() => {
       const all = DATA.curves[this.env.name].metrics[settings.metric];
       return [...METHODS.keys()].filter((name) => shownMethods.has(name) && all[name]).map((name) => {
         const [centre, low, high] = all[name][settings.band === "iqm" ? "iqm" : "std"];
-        return { name, centre, low, high, runs: all[name].runs, seeds: all[name].seeds, banded: settings.band !== "none" };
+        return { name, centre, low, high, runs: all[name].runs, known: all[name].known, seeds: all[name].seeds, banded: settings.band !== "none" };
       });
     }
 
@@ -97,6 +97,9 @@ const Curves = (() => {
       const said = [];
       if (settings.y === "log" && values.some((value) => value <= 0)) said.push("Values at or below zero have no place on a logarithmic axis and are not drawn.");
       const single = lines.filter((line) => line.banded && line.runs === 1).map((line) => METHODS.get(line.name).label);
+      const fewer = lines.filter((line) => line.known.some((known) => known > 0 && known < line.runs)).map((line) => METHODS.get(line.name).label);
+      if (fewer.length) said.push(`Some points are from fewer runs than the rest of the curve: ${fewer.join(", ")}.`);
+      if (settings.band === "iqm" && lines.some((line) => line.runs > 1 && line.runs < 5)) said.push("Intervals from fewer than five seeds are too narrow.");
       if (single.length) said.push(`No band from a single run: ${single.join(", ")}.`);
       this.note.textContent = said.join(" ");
     }
@@ -192,12 +195,17 @@ const Curves = (() => {
         if (y !== null) this.marks.append(shape("circle", { class: `dot ${css}`, cx: x, cy: y, r: 3.5 }));
         const spread = !line.banded || line.low[i] === null ? "" : settings.band === "iqm"
           ? ` [${plain(line.low[i])}, ${plain(line.high[i])}]` : ` ± ${plain((line.high[i] - line.low[i]) / 2)}`;
-        return element("div", { class: "row" }, swatch(line.name), `${label}: ${plain(line.centre[i])}${spread}`);
+        const few = line.known[i] < line.runs ? `, ${line.known[i]} of ${line.runs} runs` : "";
+        return element("div", { class: "row" }, swatch(line.name), `${label}: ${plain(line.centre[i])}${spread}${few}`);
       });
       this.tip.replaceChildren(element("strong", {}, `${step.toLocaleString("en", { maximumFractionDigits: 0 })} steps`), ...rows);
+      // Under the chart, or above it where the window ends, so that it hides none of the curves it tells of.
+      const bounds = this.box.getBoundingClientRect(), below = bounds.bottom + this.tip.offsetHeight < window.innerHeight || bounds.top < this.tip.offsetHeight;
+      this.tip.style.top = below ? "100%" : "auto";
+      this.tip.style.bottom = below ? "auto" : "100%";
       const right = x > this.box.clientWidth / 2;
-      this.tip.style.left = right ? "auto" : `${x + 12}px`;
-      this.tip.style.right = right ? `${this.box.clientWidth - x + 12}px` : "auto";
+      this.tip.style.left = right ? "auto" : `${Math.max(0, Math.min(x, this.box.clientWidth - this.tip.offsetWidth))}px`;
+      this.tip.style.right = right ? `${Math.max(0, Math.min(this.box.clientWidth - x, this.box.clientWidth - this.tip.offsetWidth))}px` : "auto";
     }
   }
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.style import Look, env_title, looks, ordered, ordered_envs
-from codesign_bench.errors import CodesignError
-from codesign_bench.experiment.reevaluation import Reevaluation
 
 Array = NDArray[Any]
 
@@ -67,13 +65,15 @@ def env_entries(collection: Collection) -> list[dict[str, str]]:
 
 
 def _colours(look: Look) -> dict[str, str]:
-    return {"light": standing_out(look.colour, LIGHT), "dark": standing_out(look.colour, DARK)}
+    """Black would become one of many greys in the dark, and so it becomes white."""
+    dark = "#ffffff" if look.colour == "#000000" else look.colour
+    return {"light": standing_out(look.colour, LIGHT), "dark": standing_out(dark, DARK)}
 
 
 def _dashes(look: Look) -> str:
     """Of the line, besides its colour: by marker, so that no two methods that ship look the same without colours."""
     patterns = {"o": "", "s": "7 3", "^": "2 3", "D": "9 3 2 3", "v": "12 4", "P": "4 2", "X": "9 3 2 3 2 3", "p": "1 2", "h": "14 3 3 3"}
-    return patterns.get(look.marker, "6 2 1 2")
+    return {**patterns, "<": "2 3 2 6", ">": "3 5"}.get(look.marker, "6 2 1 2")
 
 
 def standing_out(colour: str, background: str, contrast: float = 3.0) -> str:
@@ -106,9 +106,7 @@ def curves(collection: Collection) -> dict[str, Any]:
 
 
 def _curves_of(collection: Collection, env: str) -> dict[str, Any]:
-    at = measures.grid(collection, env)
-    if len(at) > MOST_POINTS:
-        at = at[np.unique(np.linspace(0, len(at) - 1, MOST_POINTS).round().astype(int))]
+    at = measures.thinned(measures.grid(collection, env), MOST_POINTS)
     found: dict[str, dict[str, Any]] = {}
     for metric in METRICS:
         entries = {method: _curve(collection, env, method, metric, at) for method in ordered(collection.methods)}
@@ -118,12 +116,12 @@ def _curves_of(collection: Collection, env: str) -> dict[str, Any]:
 
 def _curve(collection: Collection, env: str, method: str, metric: str, at: Array) -> dict[str, Any] | None:
     runs = collection.of(env, method)
-    lines = np.array([statistics.on_grid(*collection.curve(run, metric), at) for run in runs]).reshape(len(runs), len(at))
+    lines = measures.curves(collection, env, method, at, metric)
     if not np.isfinite(lines).any():
         return None
     bands = {kind: [numbers(edge) for edge in statistics.band(lines, kind, REPETITIONS)] for kind in BANDS}
     seeds = [{"seed": run.seed, "values": numbers(line)} for run, line in zip(runs[:MOST_SEED_LINES], lines, strict=False)]
-    return {**bands, "runs": len(runs), "seeds": seeds}
+    return {**bands, "runs": len(runs), "known": np.isfinite(lines).sum(axis=0).tolist(), "seeds": seeds}
 
 
 def numbers(values: Iterable[float], digits: int = 5) -> list[float | None]:
@@ -142,43 +140,24 @@ class Standing:
     row: Mapping[str, Any]
     bodies: float
     designs: float
-    reevaluated: tuple[float, float]
-    retrained: tuple[float, float]
 
 
-def standings(collection: Collection, env: str, missing: Missing) -> list[Standing]:
+def standings(collection: Collection, env: str) -> list[Standing]:
     """The methods of one environment, best mean final return first."""
     table = measures.summary(collection)
     rows = table[table["env"] == env].sort_values(["complete", "mean"], ascending=False, kind="stable")
     found = []
     for row in rows.to_dict("records"):
-        runs = collection.of(env, str(row["method"]))
-        columns = [_reevaluated(run, missing) for run in runs]
+        runs = measures.used(collection, env, str(row["method"]))
         found.append(
             Standing(
                 method=str(row["method"]),
                 row={str(key): value for key, value in row.items()},
                 bodies=_mean(last(collection, run, "bodies") for run in runs),
                 designs=_mean(last(collection, run, "designs") for run in runs),
-                reevaluated=statistics.mean_and_std([c.get("reevaluated_return_mean", math.nan) for c in columns]),
-                retrained=statistics.mean_and_std([c.get("retrained_return_mean", math.nan) for c in columns]),
             )
         )
     return found
-
-
-def _reevaluated(run: Run, missing: Missing) -> dict[str, float]:
-    try:
-        found = Reevaluation.load(run.path)
-    except CodesignError as error:
-        missing.say(inside(run, error))
-        return {}
-    if found is None:
-        return {}
-    if found.agent.steps < run.steps:
-        missing.say(f"{run.name} was re-evaluated at {found.agent.steps} steps and has gone on since; those numbers are left out.")
-        return {}
-    return found.columns()
 
 
 def inside(run: Run, error: Exception) -> str:
@@ -230,18 +209,19 @@ class LedgerRow:
     speed: float
 
 
-def ledger(collection: Collection, missing: Missing) -> list[LedgerRow]:
+def ledger(collection: Collection) -> list[LedgerRow]:
     rows = []
     for run in collection.runs:
-        again = _reevaluated(run, missing)
-        fresh = [again[name] for name in ("reevaluated_evaluation_steps", "retrained_evaluation_steps") if name in again]
+        again = collection.reevaluations.found.get(run.path)
+        controller = again.controller if again is not None else None
+        fresh = [part.evaluation_steps for part in (again.agent if again is not None else None, controller) if part is not None]
         rows.append(
             LedgerRow(
                 run=run,
-                charged=run.steps,
+                charged=run.charged,
                 evaluation=last(collection, run, "eval_steps"),
                 reevaluation=sum(fresh) if fresh else math.nan,
-                retraining=again.get("retrained_steps", math.nan),
+                retraining=controller.steps if controller is not None else math.nan,
                 seconds=last(collection, run, "seconds"),
                 speed=last(collection, run, "steps_per_second"),
             )
@@ -274,15 +254,37 @@ def versions(collection: Collection) -> list[tuple[str, list[tuple[str, int]]]]:
 
 
 def command_of(run: Run) -> str:
-    """As it was given, or as it would be."""
-    recorded = run.manifest.get("command")
-    if isinstance(recorded, list) and all(isinstance(word, str) for word in recorded):
-        return shlex.join(recorded)
-    if isinstance(recorded, str):
-        return recorded
-    budget = run.config["budget"].get("name")
-    words = [f"method={run.method}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
+    """What makes this run and no other: its own choices, and whatever else was set when it was started."""
+    own = {"method": run.method, "env": run.env, "seed": run.seed, "budget": run.config["budget"].get("name"), "study": run.study}
+    others = [word for word in _recorded(run) if "=" in word and _key(word) not in (*own, "results") and not word.startswith("hydra")]
+    words = [f"{key}={value}" for key, value in own.items()] + [_set(word, run.config) for word in others]
     return shlex.join(["python", "-m", "codesign_bench", *words])
+
+
+def sweeps(collection: Collection) -> list[str]:
+    """The commands that started many runs at once, each once, under this study's name and in the default folder."""
+    found = dict.fromkeys(tuple(_recorded(run)) for run in collection.runs)
+    many = [words for words in found if words.count("-m") > 1 or "--multirun" in words]
+    return [
+        shlex.join([*(word for word in words if _key(word) not in ("results", "study")), f"study={collection.study}"]) for words in many
+    ]
+
+
+def _recorded(run: Run) -> list[str]:
+    words = run.manifest.get("command")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0].lstrip("+")
+
+
+def _set(word: str, config: Any) -> str:
+    """The word with the value that this run has, of the several that a sweep may name."""
+    value = config
+    for key in _key(word).split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return f"{word.partition('=')[0]}={value}" if isinstance(value, (int, float, str)) else word
 
 
 # ---- what is missing ---------------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def note_gaps(collection: Collection, missing: Missing) -> None:
                 missing.say(f"{env_title(env)}, {method}: no run with seed {', '.join(map(str, lacking))}.")
     for left in collection.left_out:
         missing.say(f"Left out: {'/'.join(left.path.parts[-3:])}: {left.reason}.")
-    for text in (*collection.forced, *collection.remarks):
+    for text in (*collection.forced, *collection.remarks, *collection.reevaluations.left_out):
         missing.say(text if text.endswith(".") else f"{text}.")
 
 

@@ -37,11 +37,11 @@ const Designs = (() => {
     return 1.15 * Math.hypot(...high.map((value, i) => value - low[i]));
   }
 
-  /** The reference pose, lifted onto the ground where it would stand in it, as episodes begin. */
+  /** The reference pose with its lowest point on the ground, as in the figures. */
   function standing(robot, scene) {
     const shapes = Kinematics.capsules(robot, null);
     if ((scene.ground?.kind ?? "none") === "none") return shapes;
-    const lift = Math.max(0, scene.ground.top - extent(shapes).low[2]);
+    const lift = scene.ground.top - extent(shapes).low[2];
     return shapes.map(([ax, ay, az, bx, by, bz, ...rest]) => [ax, ay, az + lift, bx, by, bz + lift, ...rest]);
   }
 
@@ -113,7 +113,7 @@ const Designs = (() => {
           hinge?.range ? hinge.range.map((v) => `${Math.round(v)}°`).join(" to ") : "–"];
         return element("tr", {}, ...cells.map((cell, i) => element(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }, cell.replaceAll("-", "−"))));
       });
-      const names = ["joint", "bone (m)", "length", "start extension", "radius", "gear", "range"];
+      const names = ["joint", "bone (m)", "length (m)", "start extension (m)", "radius (m)", "gear (N m)", "range"];
       this.attributes.append(element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Attributes of every joint" },
         element("table", {}, element("thead", {}, element("tr", {}, ...names.map((name, i) => element("th", { scope: "col", class: i ? "number" : null }, name)))),
           element("tbody", {}, ...rows))));

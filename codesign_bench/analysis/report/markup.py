@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from codesign_bench.analysis.style import count
-
 DASH, MINUS = "\u2013", "\u2212"
 
 
@@ -67,10 +65,6 @@ def interval(value: float, low: float, high: float, digits: int = 1) -> Raw:
         return number(value)
     edges = f"{number(low, digits).markup}, {number(high, digits).markup}"
     return Raw(number(value, digits).markup + (f' <span class="faint">[{edges}]</span>' if math.isfinite(low) else ""), value)
-
-
-def steps(value: float) -> Raw:
-    return Raw(escape(count(value)), value) if math.isfinite(value) else number(value)
 
 
 def duration(seconds: float) -> Raw:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from codesign_bench import __version__
-from codesign_bench.analysis import measures
+from codesign_bench.analysis import measures, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.report import bodies, data
 from codesign_bench.analysis.report.data import Missing
-from codesign_bench.analysis.report.markup import Cell, Raw, duration, interval, number, spread, steps, table
+from codesign_bench.analysis.report.markup import Cell, Raw, duration, interval, number, spread, table
 from codesign_bench.analysis.style import count, env_title, label, ordered_envs
 
 HERE = Path(__file__).parent
@@ -41,12 +41,12 @@ def report(collection: Collection, study: Path, command: str) -> str:
     }
     names = {entry["name"]: f"m{i}" for i, entry in enumerate(methods)}
     sections = [
-        ("leaderboard", "Leaderboard", _leaderboard(collection, names, missing)),
+        ("leaderboard", "Leaderboard", _leaderboard(collection, names)),
         ("curves", "Learning curves", '<div id="curves-controls"></div><div id="curves-panels" class="panels"></div>'),
         ("designs", "Designs", '<div id="designs-controls"></div><div id="designs-cards"></div>'),
         *([("lineage", "Lineage", '<div id="lineage-panels"></div>')] if values["lineages"] else []),
         *([("videos", "Videos", '<div id="videos-list"></div>')] if values["videos"] else []),
-        ("ledger", "Budget ledger", _ledger(collection, missing)),
+        ("ledger", "Budget ledger", _ledger(collection)),
         ("versions", "Versions", _versions(collection)),
         ("commands", "Commands", _commands(collection, command)),
     ]
@@ -130,13 +130,13 @@ def _facts(collection: Collection) -> str:
     runs = collection.runs
     if not runs:
         return '<p class="facts">No runs.</p>'
-    seeds = len({run.seed for run in runs})
+    seeds = sorted({len(collection.of(run.env, run.method)) for run in runs})
     budgets = sorted({run.budget_steps for run in runs})
     parts = [
         _plural(len(runs), "run"),
         _plural(len(collection.methods), "method"),
         _plural(len(collection.envs), "environment"),
-        _plural(seeds, "seed"),
+        f"{' to '.join(str(number) for number in dict.fromkeys([seeds[0], seeds[-1]]))} seed{'s' * (seeds[-1] > 1)} each",
         f"budget {' or '.join(count(steps) for steps in budgets)} steps",
     ]
     return f'<p class="facts">{escape(" · ".join(parts))}</p>'
@@ -147,7 +147,7 @@ def _plural(number: int, noun: str) -> str:
 
 
 def _shortcomings(collection: Collection, missing: Missing) -> str:
-    short = "".join(f"<p>{escape(sentence)}</p>" for sentence in measures.shortfall(collection))
+    short = "".join(f"<p>{escape(sentence)}</p>" for sentence in measures.shortfall(collection, bands=False))
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in missing.sentences)
     more = f"<details><summary>What is missing ({len(missing.sentences)})</summary><ul>{items}</ul></details>" if items else ""
     return f'<div class="notice" role="note" id="missing">{short}{more}</div>' if short or more else ""
@@ -157,32 +157,33 @@ def _shortcomings(collection: Collection, missing: Missing) -> str:
 
 
 def _method(name: str, names: dict[str, str]) -> Raw:
-    code = f' <span class="faint">{escape(name)}</span>' if label(name) != name else ""
+    code = f' <span class="faint code-name">{escape(name)}</span>' if label(name) != name else ""
     return Raw(f'<span class="swatch {names[name]}"></span>{escape(label(name))}{code}', label(name))
 
 
-def _leaderboard(collection: Collection, names: dict[str, str], missing: Missing) -> str:
+def _leaderboard(collection: Collection, names: dict[str, str]) -> str:
     if not collection.runs:
         return "<p>There are no runs to compare.</p>"
-    standings = {env: data.standings(collection, env, missing) for env in ordered_envs(collection.envs)}
-    every = [standing for found in standings.values() for standing in found]
-    notes = ["± is the standard deviation over seeds, brackets a 95 % bootstrap interval; a single seed has neither."]
-    if any(math.isfinite(standing.reevaluated[0]) for standing in every):
-        notes.append("Fresh episodes: the final agents, evaluated again with a seed that training never used.")
-    if any(math.isfinite(standing.retrained[0]) for standing in every):
-        notes.append("New controller: the final designs, frozen, with a controller trained from scratch.")
+    standings = {env: data.standings(collection, env) for env in ordered_envs(collection.envs)}
+    notes = [
+        "± is the standard deviation over seeds, brackets a 95 % bootstrap interval; a single seed has neither.",
+        "Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated.",
+        "Steps to half the best: median over seeds until half of the best method's final return (seeds that got there).",
+        *measures.cautions(collection),
+        *tables.about_reevaluations(collection, "Fresh episodes", "New controller"),
+    ]
     parts = [_overall(collection, names) if len(standings) > 1 else ""]
     parts += [f"<h3>{escape(env_title(env))}</h3>{_standings(env, found, names)}" for env, found in standings.items()]
-    return f'{"".join(parts)}<p class="note">{" ".join(notes)}</p>{_pairs(collection)}'
+    return f'{"".join(parts)}<p class="note">{escape(" ".join(notes))}</p>{_pairs(collection)}'
 
 
 def _overall(collection: Collection, names: dict[str, str]) -> str:
     rows = [
         [
             _method(row["method"], names),
+            interval(row["estimate"].value, row["estimate"].low, row["estimate"].high, 2),
             Raw(f"{row['envs']} of {row['of']}", row["envs"]),
             Raw(str(row["estimate"].runs), row["estimate"].runs),
-            interval(row["estimate"].value, row["estimate"].low, row["estimate"].high, 2),
         ]
         for row in data.overall(collection)
     ]
@@ -193,13 +194,13 @@ def _overall(collection: Collection, names: dict[str, str]) -> str:
         " environments come after those that have them all: their shares are of fewer, perhaps easier, tasks."
     )
     caption = "Normalised final return, interquartile mean with 95 % interval"
-    return f"<h3>All environments</h3><p>{text}</p>" + table(caption, ["method", "environments", "runs", "interquartile mean"], rows)
+    return f"<h3>All environments</h3><p>{text}</p>" + table(caption, ["method", "interquartile mean", "environments", "runs"], rows)
 
 
 def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) -> str:
-    again = any(math.isfinite(standing.reevaluated[0]) for standing in found)
-    trained = any(math.isfinite(standing.retrained[0]) for standing in found)
-    columns = ["method", "seeds", "final return", "interquartile mean", "area under curve", "steps to half the best", "bodies"]
+    again = any(math.isfinite(standing.row["reevaluated"]) for standing in found)
+    trained = any(math.isfinite(standing.row["retrained"]) for standing in found)
+    columns = ["method", "final return", "seeds", "interquartile mean", "mean over steps", "steps to half the best", "bodies"]
     columns += ["designs tried", "wall time"] + ["fresh episodes"] * again + ["new controller"] * trained
     rows: list[list[Cell]] = []
     for standing in found:
@@ -211,16 +212,16 @@ def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) 
         rows.append(
             [
                 _method(standing.method, names),
-                Raw(seeds, row["seeds"]),
                 mean,
+                Raw(seeds, row["seeds"]),
                 interval(row["iqm"], row["low"], row["high"]),
                 spread(row["area"], row["area_std"]),
-                steps(row["steps_to_level"]),
+                Raw(escape(tables.level(row)), row["steps_to_level"]),
                 number(standing.bodies),
                 number(standing.designs, 0),
                 duration(row["seconds"]),
-                *([spread(*standing.reevaluated)] if again else []),
-                *([spread(*standing.retrained)] if trained else []),
+                *([spread(row["reevaluated"], row["reevaluated_std"])] if again else []),
+                *([spread(row["retrained"], row["retrained_std"])] if trained else []),
             ]
         )
     return table(f"{env_title(env)}: final return and what it took", columns, rows)
@@ -246,11 +247,12 @@ def _pairs(collection: Collection) -> str:
         )
     columns = ["method", "against", "environment", "difference of means", "probability of improvement", "Cliff's delta", "Hedges' g"]
     content = table("Every pair of methods, with 95 % bootstrap intervals", columns, rows, text_columns=3)
+    content += f'<p class="note">{escape(" ".join(measures.cautions(collection)))}</p>'
     return _folded(f"Pairwise comparison ({len(rows)})", content, len(rows))
 
 
-def _ledger(collection: Collection, missing: Missing) -> str:
-    rows = data.ledger(collection, missing)
+def _ledger(collection: Collection) -> str:
+    rows = data.ledger(collection)
     cells: list[list[Cell]] = [
         [
             row.run.name,
@@ -283,9 +285,11 @@ def _versions(collection: Collection) -> str:
 
 def _commands(collection: Collection, command: str) -> str:
     runs = "".join(f"<li><span>{escape(run.name)}</span><code>{escape(data.command_of(run))}</code></li>" for run in collection.runs)
+    sweeps = "".join(map(_code, data.sweeps(collection)))
     return (
         f"<p>This report:</p>{_code(command)}"
-        + _folded(f"The runs ({len(collection.runs)})", f'<ul class="commands">{runs}</ul>', len(collection.runs))
+        + (f"<p>Many runs at once, as they were started, but for where they were kept:</p>{sweeps}" if sweeps else "")
+        + _folded(f"Each run by itself ({len(collection.runs)})", f'<ul class="commands">{runs}</ul>', len(collection.runs))
         + "<p>Fresh episodes, a new controller for a final design, and the motion shown above:</p>"
         + _code("python -m codesign_bench.reevaluate run=RUN train=STEPS")
     )

@@ -74,8 +74,8 @@ const Kinematics = (() => {
 // ---- drawing
 
 const Drawing = (() => {
-  // One colour per depth of a bone and one for hinges, as in the pictures of codesign_bench.render.
-  const COLOURS = [[77, 84, 97], [230, 115, 33], [33, 140, 191], [140, 179, 51], [191, 89, 166]], HINGE = [250, 217, 64];
+  // One colour per depth of a bone and one for hinges, as in the pictures of codesign_bench.render; the root brighter, to be seen in the dark.
+  const COLOURS = [[108, 117, 132], [230, 115, 33], [33, 140, 191], [140, 179, 51], [191, 89, 166]], HINGE = [250, 217, 64];
   const LIGHT = [0.35, -0.5, 0.79];
   const scratch = document.createElement("canvas"), shade = document.createElement("canvas");
 

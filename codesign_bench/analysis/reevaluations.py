@@ -1,0 +1,69 @@
+"""What `python -m codesign_bench.reevaluate` left in the run folders, as far as it compares.
+
+Fresh episodes compare where there are as many of them, new controllers where they were trained for as many steps too: the
+largest agreeing set of a study stays, and the others are left out by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codesign_bench.analysis.reading import Run
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
+
+
+@dataclass(frozen=True)
+class Reevaluations:
+    """By run folder: all that are of the run as it is now; of those that compare, the final agents in fresh episodes and the new
+    controllers on the frozen final designs; and sentences about the others."""
+
+    found: dict[Path, Reevaluation]
+    agents: dict[Path, Fresh]
+    controllers: dict[Path, Fresh]
+    left_out: tuple[str, ...]
+
+
+def read(runs: Sequence[Run]) -> Reevaluations:
+    current: dict[Path, Reevaluation] = {}
+    agents: list[tuple[Run, Fresh]] = []
+    controllers: list[tuple[Run, Fresh]] = []
+    said = []
+    for run in runs:
+        try:
+            found = Reevaluation.load(run.path)
+        except ConfigError as error:
+            said.append(str(error).replace(f"{run.path}/", f"{run.name}/"))
+            continue
+        if found is None:
+            continue
+        if found.agent.steps != run.charged:
+            said.append(
+                f"{run.name} was re-evaluated at {found.agent.steps} steps and has gone on since ({run.charged}); its numbers are left out."
+            )
+            continue
+        current[run.path] = found
+        agents.append((run, found.agent))
+        if found.controller is not None:
+            controllers.append((run, found.controller))
+    kept_agents, unlike_agents = _agreeing(agents, lambda fresh: (fresh.episodes,), "{} fresh episodes")
+    kept_controllers, unlike = _agreeing(controllers, lambda fresh: (fresh.steps, fresh.episodes), "controller of {:,} steps, {} episodes")
+    return Reevaluations(current, kept_agents, kept_controllers, (*said, *unlike_agents, *unlike))
+
+
+def _agreeing(
+    found: Sequence[tuple[Run, Fresh]], key: Callable[[Fresh], tuple[int, ...]], words: str
+) -> tuple[dict[Path, Fresh], list[str]]:
+    """The largest set that agrees, of equal ones that with the larger numbers; and a sentence about each of the others."""
+    sizes = Counter(key(fresh) for _, fresh in found)
+    chosen = max(sizes, key=lambda kind: (sizes[kind], kind), default=())
+    kept = {run.path: fresh for run, fresh in found if key(fresh) == chosen}
+    others = [
+        f"{run.name}: its re-evaluation ({words.format(*key(fresh))}) is left out; the others have {words.format(*chosen)}."
+        for run, fresh in found
+        if key(fresh) != chosen
+    ]
+    return kept, others
