@@ -1,9 +1,9 @@
 # One target for each thing a person does; `make help` lists them. Everything installs itself into .venv on first use.
-SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3.11
+# Python 3.11 by whichever name it has here.
+PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -v $(name) 2>/dev/null)))
 VENV ?= .venv
 # The one place that pins torch. Another build: make setup TORCH=torch==2.14.0 TORCH_INDEX=https://...
 TORCH ?= torch==2.13.0
@@ -30,7 +30,8 @@ help:  ## list the targets
 setup: $(STAMP)  ## install everything into .venv (the other targets do it by themselves)
 
 $(STAMP): pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON) on this machine; install Python 3.11 or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "There is no Python 3.11 on this machine; install it, or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
 	$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'

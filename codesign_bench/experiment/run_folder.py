@@ -246,12 +246,14 @@ def _version(name: str) -> str | None:
 
 
 def _git_commit() -> str | None:
-    here = Path(__file__).resolve().parent
+    """Of the repository that this code is in; not of one in which somebody has installed it."""
+    package = Path(__file__).resolve().parents[1]
+    ask = ["git", "-C", str(package), "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        done = subprocess.run(["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+        said = subprocess.run(ask, capture_output=True, text=True, timeout=5, check=False).stdout.split("\n")
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() or None
+    return said[1] if len(said) > 1 and Path(said[0], package.name).resolve() == package else None
 
 
 def _cpu() -> str:

@@ -55,7 +55,9 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
         quoted = scratch.replace("\\", "\\\\").replace("'", "\\'")
-        own = [f"hydra.sweep.dir='{quoted}'", "hydra.mode=MULTIRUN", *search_path]
+        # other people's launchers may start jobs on other machines, which do not see this one's scratch
+        place = "${results}/.jobs" if "launcher=other" in overrides else f"'{quoted}'"
+        own = [f"hydra.sweep.dir={place}", "hydra.mode=MULTIRUN", *search_path]
         batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
     return [job.return_value for batch in batches for job in batch]
 

@@ -122,6 +122,7 @@ def test_with_another_launcher_of_hydra_and_again(tmp_path: Path, capsys: pytest
     """Hydra's own launcher runs them here; ours then finds them done and starts no process."""
     arguments = ["-m", *OVERRIDES, "budget.steps=200", "env=swimmer", "seed=0,1", f"results={tmp_path}"]
     assert program.main([*arguments, "launcher=other", "hydra/launcher=basic"]) == 0
+    assert (tmp_path / ".jobs").is_dir(), "where jobs on other machines can see it"
     configs = [tiny(tmp_path, "budget.steps=200", f"seed={seed}") for seed in (0, 1)]
     before = [contents(folder_of(config)) for config in configs]
     capsys.readouterr()
