@@ -2,8 +2,9 @@
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-# Python 3.11 by whichever name it has here.
-PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -v $(name) 2>/dev/null)))
+# Python 3.11 or newer, by whichever name it has here.
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
+PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell $(name) $(NEW_ENOUGH) && command -v $(name))))
 VENV ?= .venv
 # The one place that pins torch. Another build: make setup TORCH=torch==2.14.0 TORCH_INDEX=https://...
 TORCH ?= torch==2.13.0
@@ -30,9 +31,8 @@ help:  ## list the targets
 setup: $(STAMP)  ## install everything into .venv (the other targets do it by themselves)
 
 $(STAMP): pyproject.toml constraints.txt
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
-	  { echo "There is no Python 3.11 on this machine; install it, or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
-	$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@"$(PYTHON)" $(NEW_ENOUGH) || { echo "There is no Python 3.11 or newer on this machine; install it, or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
+	$(RUN) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@

@@ -10,6 +10,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from codesign_bench.command_line import run, swept_values
@@ -48,12 +49,11 @@ class Bench(Sweep):
                 with Watch(part, f"round {number} of {len(rounds)}") as watch:
                     self.finished = watch.finished
                     endings = self.run(launch, part)
-                if stopped.is_set() or any(ending.state in ("stopped", "in use") for ending in endings):
+                if stopped.is_set() and until != rounds[-1]:
+                    endings = [replace(ending, state="stopped") if ending.state == "done" else ending for ending in endings]
+                if any(ending.state in ("stopped", "in use") for ending in endings):
                     break  # nobody gets more steps while others wait for theirs
         return endings
-
-    def __call__(self, config: Any) -> Ending:
-        raise ConfigError("A benchmark in rounds needs one of our launchers; say launcher=local, slurm or ray.")
 
 
 def rounds_of(runs: Sequence[Config]) -> list[int]:
@@ -82,6 +82,8 @@ def shortened(config: Config, until: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
+    if "launcher=other" in arguments:
+        raise ConfigError("A benchmark in rounds needs one of our launchers; say launcher=local, slurm or ray.")
     overrides = arguments if any(a.startswith("experiment=") for a in arguments) else ["experiment=bench", *arguments]
     if not any(argument.startswith("method=") for argument in overrides) and (methods := swept_values(overrides, "method")):
         overrides = [*overrides, f"method={','.join(installed(methods))}"]

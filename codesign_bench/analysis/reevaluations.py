@@ -41,9 +41,8 @@ def read(runs: Sequence[Run]) -> Reevaluations:
         if found is None:
             continue
         if found.agent.steps != run.charged:
-            said.append(
-                f"{run.name} was re-evaluated at {found.agent.steps} steps and has gone on since ({run.charged}); its numbers are left out."
-            )
+            why = "has gone on since" if found.agent.steps < run.charged else "has recorded no evaluation there"
+            said.append(f"{run.name} was re-evaluated at {found.agent.steps} steps and {why} ({run.charged}); its numbers are left out.")
             continue
         current[run.path] = found
         agents.append((run, found.agent))

@@ -24,6 +24,10 @@ class CheckpointError(CodesignError, RuntimeError):
     """A checkpoint is damaged, or belongs to another configuration or version."""
 
 
+class CheckpointDiffers(CheckpointError):
+    """It is whole, but of another configuration or version: the command is refused, and nothing is wrong with the run."""
+
+
 def save(folder: Path, steps: int, state: dict[str, Any], configuration_hash: str) -> None:
     """Writes the checkpoint of a run that has charged `steps`; the older ones but one are removed after it stands."""
     buffer = io.BytesIO()
@@ -75,9 +79,9 @@ def load(file: Path, configuration_hash: str, keys: Sequence[str] = ()) -> dict[
     except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, IndexError, AttributeError, ValueError):
         raise _Damaged(f"The checkpoint {file} does not hold the state of a run.") from None
     if version != __version__:
-        raise CheckpointError(f"The checkpoint {file} was written by version {version}; this is {__version__}.")
+        raise CheckpointDiffers(f"The checkpoint {file} was written by version {version}; this is {__version__}.")
     if configuration != configuration_hash:
-        raise CheckpointError(f"The checkpoint {file} belongs to another configuration ({configuration}, not {configuration_hash}).")
+        raise CheckpointDiffers(f"The checkpoint {file} belongs to another configuration ({configuration}, not {configuration_hash}).")
     if not isinstance(state, dict) or not set(keys) <= state.keys():
         raise _Damaged(f"The checkpoint {file} does not hold the state of a run.")
     return state

@@ -250,10 +250,10 @@ def _git_commit() -> str | None:
     package = Path(__file__).resolve().parents[1]
     ask = ["git", "-C", str(package), "rev-parse", "--show-toplevel", "HEAD"]
     try:
-        said = subprocess.run(ask, capture_output=True, text=True, timeout=5, check=False).stdout.split("\n")
-    except (OSError, subprocess.TimeoutExpired):
+        top, commit = subprocess.run(ask, capture_output=True, text=True, timeout=5, check=True).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    return said[1] if len(said) > 1 and Path(said[0], package.name).resolve() == package else None
+    return commit if Path(top, package.name).resolve() == package else None
 
 
 def _cpu() -> str:

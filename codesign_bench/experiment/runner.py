@@ -163,9 +163,9 @@ class Run:
     """What is alive during a run: the method, the ledger, and what the records need."""
 
     STATE = (
-        "method", "ledger", "iteration", "evaluations", "best_return", "designs", "unstable", "train_returns", "seconds",
-        "progress_length", "tables",
-    )  # fmt: skip
+        *("method", "ledger", "iteration", "evaluations", "best_return", "designs", "unstable", "train_returns", "seconds"),
+        *("progress_length", "tables"),
+    )
     """What a checkpoint holds."""
 
     def __init__(self, plan: Plan, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
@@ -270,11 +270,19 @@ class Run:
         return self.seconds_before + time.monotonic() - self.started
 
     def state_dict(self) -> dict[str, Any]:
-        values = (
-            self.method.state_dict(), self.ledger.state_dict(), self.iteration, self.evaluations, float(self.best_return),
-            self.designs, self.unstable, self.train_returns, self.seconds, self.progress.length, self.tables.lengths,
-        )  # fmt: skip
-        return dict(zip(self.STATE, values, strict=True))
+        return {
+            "method": self.method.state_dict(),
+            "ledger": self.ledger.state_dict(),
+            "iteration": self.iteration,
+            "evaluations": self.evaluations,
+            "best_return": float(self.best_return),
+            "designs": self.designs,
+            "unstable": self.unstable,
+            "train_returns": self.train_returns,
+            "seconds": self.seconds,
+            "progress_length": self.progress.length,
+            "tables": self.tables.lengths,
+        }
 
     def _resume(self, state: dict[str, Any]) -> Progress:
         self.method.load_state_dict(state["method"])
@@ -302,6 +310,8 @@ def _reporting(folder: RunFolder, plan: Plan) -> Iterator[None]:
     except StopRequested:
         folder.set_status("stopped", steps=charged(), until=plan.budget.until, reason="stopped by a signal")
         print(f"\nstopped at {charged()} steps; the same command goes on from there", file=sys.stderr)
+        raise
+    except checkpoint.CheckpointDiffers:
         raise
     except BaseException as error:
         reason = " ".join(str(error).split()) or type(error).__name__

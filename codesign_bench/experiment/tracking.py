@@ -52,7 +52,7 @@ class Tracker:
         self._writer: Any = None
         self._wandb: Any = None
         if tensorboard:
-            with contextlib.suppress(ImportError):
+            with contextlib.suppress(ImportError), self._optional():
                 from torch.utils.tensorboard import SummaryWriter
 
                 self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=start)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,10 +44,16 @@ def in_common(collection: Collection, planned: Iterable[str] = (), ahead: bool =
 def _reached_in_common(collection: Collection, env: str, ahead: bool) -> int:
     """0: nothing."""
     methods = {run.method for run in collection.runs if run.env == env}
-    seeds = [Counter(step for run in collection.of(env, method) for step in _evaluated(collection, run)) for method in methods]
+    seeds = [Counter(step for run in _counted(collection, env, method) for step in _evaluated(collection, run)) for method in methods]
     fewest = {step: min(of[step] for of in seeds) for step in set.intersection(*map(set, seeds))}
     most = 1 if ahead else max(fewest.values(), default=0)
     return max((step for step, count in fewest.items() if count >= most), default=0)
+
+
+def _counted(collection: Collection, env: str, method: str) -> Sequence[Run]:
+    """A run that failed keeps nobody waiting."""
+    runs = collection.of(env, method)
+    return [run for run in runs if run.status != "failed"] or runs
 
 
 def _evaluated(collection: Collection, run: Run) -> set[int]:
@@ -83,6 +89,8 @@ def main(arguments: list[str]) -> int:
     planned = {name.split("/")[1] for name in plan.read(results / study) if name.split("/")[0] in everything.envs}
     collection, ahead = in_common(everything, planned), in_common(everything, planned, ahead=True)
     written = comparison(collection, out, envs=collection.envs, designs=False)
+    for old in out.glob("comparison_ahead*"):
+        old.unlink()
     if any(ahead.horizon(env) > collection.horizon(env) for env in collection.envs):
         written += comparison(ahead, out, envs=ahead.envs, methods=style.ordered(ahead.methods), designs=False, name="comparison_ahead")
     print(f"{' '.join(collection.notes)} {', '.join(str(path) for path in written if path.suffix in ('.png', '.md'))}")

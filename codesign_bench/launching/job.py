@@ -135,7 +135,7 @@ def _ending(config: Config, code: int, said: list[str], stopping: bool) -> Endin
         return Ending(path, "stopped", "the sweep was stopped")
     how = f"died with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     reason = f"The process of the run {how}."
-    if folder.status()["status"] != "failed":  # it could not say so itself
+    if code < 0 or folder.status()["status"] != "failed":  # it could not say so itself
         with contextlib.suppress(CodesignError, OSError), folder.locked():
             before = folder.status()
             folder.set_status("failed", steps=before.get("steps", 0), until=before.get("until", config["budget"]["until"]), reason=reason)

@@ -67,18 +67,25 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
+        _asked.set()
         for each in reversed(_stops):
             each()
 
     _stops.append(stop)
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
     try:
+        if _asked.is_set():  # before this one began to listen
+            stop()
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         _stops.pop()
+        if not _stops:
+            _asked.clear()
 
 
 _stops: list[Callable[[], None]] = []
 """Of all who wait now, the outermost first."""
+_asked = threading.Event()
+"""Whether one of them was asked to stop."""

@@ -145,6 +145,14 @@ def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_l
     assert "Unfinished: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
+def test_two_evaluations_of_which_one_run_lacks_the_second(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, returns=[1.0, 2.0])
+    write_run(tmp_path, seed=1, returns=[3.0])
+    whole, dashed = panel(drawn(collect(tmp_path, "study")), "Gap Crosser").lines
+    np.testing.assert_array_equal(whole.get_ydata(), [2.0, np.nan])
+    np.testing.assert_array_equal(dashed.get_ydata(), [2.0, 2.0])
+
+
 def test_less_than_the_protocol_is_on_the_face(tmp_path: Path) -> None:
     write_run(tmp_path, seed=0)
     collection = collect(tmp_path, "study")

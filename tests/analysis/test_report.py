@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from codesign_bench import report as command
 from codesign_bench.analysis import champions, gallery
 from codesign_bench.analysis.collect import collect
-from codesign_bench.analysis.report import bodies, data
+from codesign_bench.analysis.report import bodies, commands, data
 from codesign_bench.analysis.report.data import Missing, standing_out
 from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
 from codesign_bench.analysis.style import LOOKS
@@ -133,17 +134,32 @@ def test_the_best_seed_comes_first(page: Page) -> None:
 
 
 def test_each_run_has_a_command_of_its_own_and_the_sweep_is_shown_once(tmp_path: Path) -> None:
-    sweep = ["method=nge,transform2act", "seed=0,1", "method.ppo.clip=0.2,0.3", "+note=a", "results=/x", "study=..."]
+    sweep = ["method=nge,transform2act", "seed=0,1", "sampler.groups=2,3", "results=/x", "study=..."]
     for seed in (0, 1):
-        file = write_run(tmp_path, seed=seed) / "manifest.json"
+        file = write_run(tmp_path, seed=seed, sampler={"groups": 3}) / "manifest.json"
         manifest = {**json.loads(file.read_text()), "command": ["python", "-m", "codesign_bench", "-m", *sweep]}
         file.write_text(json.dumps(manifest))
     collection = collect(tmp_path, "study")
-    own = "python -m codesign_bench method=transform2act env=gap seed=1 budget=smoke study=study method.ppo.clip=0.2 +note=a"
-    assert data.command_of(collection.runs[1]) == own
-    (once,) = data.sweeps(collection)
-    assert once == f"python -m codesign_bench -m {' '.join(sweep[:4])} study=study"
+    own = "python -m codesign_bench method=transform2act env=gap seed=1 budget=smoke study=study sampler.groups=3"
+    assert commands.command_of(collection.runs[1]) == own
+    (once,) = commands.sweeps(collection)
+    assert once == f"python -m codesign_bench -m {' '.join(sweep[:3])} study=study"
     assert own in Page(made(tmp_path)).words
+
+
+def test_commands_of_variants_strangers_and_benchmarks(tmp_path: Path) -> None:
+    file = write_run(tmp_path, "mine") / "manifest.json"
+    typed = ["python", "-m", "codesign_bench.bench", "experiment=bench", "env=gap"]
+    file.write_text(json.dumps({**json.loads(file.read_text()), "command": typed}))
+    collection = collect(tmp_path, "study")
+    (run,) = collection.runs
+    own = "python -m codesign_bench method=transform2act env=gap seed=0 budget=smoke study=study"
+    assert commands.command_of(run) == f"{own} method.name=mine"
+    assert commands.sweeps(collection) == ["python -m codesign_bench.bench experiment=bench env=gap study=study"]
+    method = {**run.config["method"], "skeleton": {**run.config["method"]["skeleton"], "gnn": None}}
+    assert commands.command_of(replace(run, config={**run.config, "method": method})) == f"{own} method.name=mine method.skeleton.gnn=null"
+    stranger = replace(run, config={**run.config, "method": {"name": "mine", "plugin": "theirs"}})
+    assert commands.command_of(stranger) == " ".join(typed)
 
 
 def test_the_ledger_holds_what_was_charged(tmp_path: Path) -> None:

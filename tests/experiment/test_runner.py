@@ -324,3 +324,11 @@ def test_an_error_in_a_protected_moment_is_not_hidden_by_a_signal() -> None:
 
     with StopSignals() as signals, pytest.raises(KeyError):
         work(signals)
+
+
+def test_a_checkpoint_holds_what_is_asked_of_it(toy: Toys) -> None:
+    config = toy()
+    run(config)
+    state, _ = checkpoint.load_latest(folder_of(config) / "checkpoints", configuration_hash(config))
+    assert state is not None
+    assert tuple(state) == runner.Run.STATE

@@ -60,6 +60,20 @@ def test_all_seeds_stay_when_one_of_each_method_is_ahead(tmp_path: Path) -> None
     assert (figures / "comparison_ahead.png").exists()
 
 
+def test_a_run_that_failed_keeps_nobody_waiting(tmp_path: Path) -> None:
+    for method in ("nge", "transform2act"):
+        for seed in range(3):
+            write_run(tmp_path, method, seed=seed, designs=False)
+    write_run(tmp_path, "nge", seed=1, returns=[1], status="failed", designs=False)
+    (tmp_path / "study" / "figures").mkdir()
+    (tmp_path / "study" / "figures" / "comparison_ahead.png").write_text("of an earlier moment")
+    found = in_common(collect(tmp_path, "study"))
+    assert (found.horizon("gap"), len(found.runs)) == (40_000, 5)
+    assert "It has 10,000 steps; the comparison is at 40,000." in [item.reason for item in found.left_out]
+    main([str(tmp_path), "study"])
+    assert not list(tmp_path.rglob("comparison_ahead*"))
+
+
 def test_methods_that_are_to_come_are_named(tmp_path: Path) -> None:
     write_run(tmp_path, "nge", returns=[1, 2], designs=False)
     found = in_common(collect(tmp_path, "study"), planned=["nge", "rgs", "ess"])

@@ -21,7 +21,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan
-from codesign_bench.launching import plan
+from codesign_bench.launching import local, plan
 from codesign_bench.launching.job import Config, Ending, run_here
 from codesign_bench.launching.local import stopped_by_signals
 from codesign_bench.launching.sweep import Sweep, report, run_sweep
@@ -238,6 +238,16 @@ def test_rounds_that_are_done_are_not_gone_through_again(tmp_path: Path, monkeyp
     assert launched == [600, 800]
 
 
+def test_a_signal_before_the_jobs_begin_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
+    monkeypatch.setattr(bench.Watch, "__enter__", lambda self: signal.raise_signal(signal.SIGINT) or self)
+    monkeypatch.setattr(bench.Watch, "__exit__", lambda self, *_: None)
+    endings = Bench().launch(local.launch, [tiny(tmp_path)])
+    assert [(ending.state, ending.reason) for ending in endings] == [("stopped", "the sweep was stopped before this run began")]
+    with stopped_by_signals(lambda: pytest.fail("that one is over")):
+        pass
+
+
 @pytest.mark.parametrize("how", ["a signal at the last moment", "a run in use"])
 def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     config = tiny(tmp_path)
@@ -252,13 +262,13 @@ def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: p
                 signal.raise_signal(signal.SIGINT)  # when all runs have ended by themselves
         return [Ending(str(folder_of(config)), "in use" if how == "a run in use" else "done")]
 
-    Bench().launch(launch, [config])
+    assert report(Bench().launch(launch, [config])) == (2 if how == "a run in use" else 130)
     assert launched == [200]
 
 
 def test_rounds_need_a_launcher_that_knows_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="say launcher=local, slurm or ray"):
-        run_sweep(["experiment=bench", "method=transform2act", "seed=0", "launcher=other", f"results={tmp_path}"], Bench())
+        bench.main(["method=transform2act", "seed=0", "launcher=other", "hydra/launcher=basic", f"results={tmp_path}"])
     assert list(tmp_path.iterdir()) == []
 
 

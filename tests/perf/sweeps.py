@@ -38,7 +38,7 @@ def measure_folders(table: Table, runs: int = 1000) -> None:
         for name, look in (("status", lambda: statuses(Path(results))), ("collect", lambda: collect(Path(results), "study"))):
             start = time.perf_counter()
             found = look()
-            table.add(name, time.perf_counter() - start, 20, at_most=True)
+            table.add(name, time.perf_counter() - start)
             assert len(found if isinstance(found, list) else found.runs) == runs
 
 

@@ -47,7 +47,9 @@ def _line(axes: Axes, at: Any, runs: Any, look: Look, band: str) -> None:
     full = np.where(fewer, np.nan, centre)
     axes.plot(at, full, ls=look.dashes, marker=look.marker, markevery=every, markeredgewidth=0, **style)
     if fewer.any():
-        beside = np.convolve(fewer, [1, 1, 1], "same") > 0  # so that the dashed part begins where the whole one ends
+        beside = fewer.copy()  # the dashed part begins where the whole one ends
+        beside[1:] |= fewer[:-1]
+        beside[:-1] |= fewer[1:]
         axes.plot(at, np.where(beside, centre, np.nan), ls=(0, (2, 1.5)), lw=1.0, color=look.colour)
     axes.fill_between(at, low, high, where=np.isfinite(low), color=look.colour, alpha=0.16, lw=0)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -251,40 +250,6 @@ def versions(collection: Collection) -> list[tuple[str, list[tuple[str, int]]]]:
         for name, value in facts.items():
             found.setdefault(str(name).replace("_", " "), Counter())[str(value) if value is not None else "not recorded"] += 1
     return [(name, counter.most_common()) for name, counter in found.items()]
-
-
-def command_of(run: Run) -> str:
-    """What makes this run and no other: its own choices, and whatever else was set when it was started."""
-    own = {"method": run.method, "env": run.env, "seed": run.seed, "budget": run.config["budget"].get("name"), "study": run.study}
-    others = [word for word in _recorded(run) if "=" in word and _key(word) not in (*own, "results") and not word.startswith("hydra")]
-    words = [f"{key}={value}" for key, value in own.items()] + [_set(word, run.config) for word in others]
-    return shlex.join(["python", "-m", "codesign_bench", *words])
-
-
-def sweeps(collection: Collection) -> list[str]:
-    """The commands that started many runs at once, each once, under this study's name and in the default folder."""
-    found = dict.fromkeys(tuple(_recorded(run)) for run in collection.runs)
-    many = [words for words in found if words.count("-m") > 1 or "--multirun" in words]
-    return [
-        shlex.join([*(word for word in words if _key(word) not in ("results", "study")), f"study={collection.study}"]) for words in many
-    ]
-
-
-def _recorded(run: Run) -> list[str]:
-    words = run.manifest.get("command")
-    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
-
-
-def _key(word: str) -> str:
-    return word.partition("=")[0].lstrip("+")
-
-
-def _set(word: str, config: Any) -> str:
-    """The word with the value that this run has, of the several that a sweep may name."""
-    value = config
-    for key in _key(word).split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return f"{word.partition('=')[0]}={value}" if isinstance(value, (int, float, str)) else word
 
 
 # ---- what is missing ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 from codesign_bench import __version__
 from codesign_bench.analysis import measures, tables
 from codesign_bench.analysis.collect import Collection
-from codesign_bench.analysis.report import bodies, data
+from codesign_bench.analysis.report import bodies, commands, data
 from codesign_bench.analysis.report.data import Missing
 from codesign_bench.analysis.report.markup import Cell, Raw, duration, interval, number, spread, table
 from codesign_bench.analysis.style import count, env_title, label, ordered_envs
@@ -284,8 +284,8 @@ def _versions(collection: Collection) -> str:
 
 
 def _commands(collection: Collection, command: str) -> str:
-    runs = "".join(f"<li><span>{escape(run.name)}</span><code>{escape(data.command_of(run))}</code></li>" for run in collection.runs)
-    sweeps = "".join(map(_code, data.sweeps(collection)))
+    runs = "".join(f"<li><span>{escape(run.name)}</span><code>{escape(commands.command_of(run))}</code></li>" for run in collection.runs)
+    sweeps = "".join(map(_code, commands.sweeps(collection)))
     return (
         f"<p>This report:</p>{_code(command)}"
         + (f"<p>Many runs at once, as they were started, but for where they were kept:</p>{sweeps}" if sweeps else "")

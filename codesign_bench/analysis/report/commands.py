@@ -1,0 +1,63 @@
+"""The command that makes a run again, from its configuration; and those that started many runs at once, as they were typed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.command_line import load_config
+from codesign_bench.errors import ConfigError
+
+PARTS = ("env", "method", "budget", "evaluation", "sampler")
+"""Of a configuration: what decides on the result, besides the seed."""
+
+
+def command_of(run: Run) -> str:
+    """What makes this run and no other: its method, environment, seed and budget, and every number that is not theirs by default.
+    A variant under a name of its own is its plug-in with other numbers; a method that is not installed here shows what was typed."""
+    budget = str(run.config["budget"].get("name"))
+    for option in dict.fromkeys((run.method, str(run.config["method"].get("plugin")))):
+        usual = _usual(option, run.env, budget)
+        if usual is not None:
+            own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
+            changes = [word for part in PARTS for word in _changes(usual.get(part), run.config.get(part), part)]
+            return shlex.join(["python", "-m", "codesign_bench", *own, *changes])
+    return shlex.join(_recorded(run))
+
+
+@cache
+def _usual(method: str, env: str, budget: str) -> Mapping[str, Any] | None:
+    try:
+        return load_config("config", [f"method={method}", f"env={env}", f"budget={budget}"])
+    except ConfigError:
+        return None
+
+
+def _changes(usual: Any, value: Any, where: str) -> Iterator[str]:
+    if isinstance(usual, Mapping) and isinstance(value, Mapping):
+        for key in value:
+            yield from _changes(usual.get(key), value[key], f"{where}.{key}")
+    elif value != usual and where != "budget.until":
+        yield f"{where}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
+
+
+def sweeps(collection: Collection) -> list[str]:
+    """Each once, under this study's name and in the default folder."""
+    found = dict.fromkeys(tuple(_recorded(run)) for run in collection.runs)
+    return [
+        shlex.join([*(word for word in words if not word.startswith(("results=", "study="))), f"study={collection.study}"])
+        for words in found
+        if words.count("-m") > 1
+        or "--multirun" in words
+        or "codesign_bench.bench" in words
+        or any(w.startswith("experiment=") for w in words)
+    ]
+
+
+def _recorded(run: Run) -> list[str]:
+    words = run.manifest.get("command")
+    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
