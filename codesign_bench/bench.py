@@ -49,8 +49,8 @@ class Bench(Sweep):
                 with Watch(part, f"round {number} of {len(rounds)}") as watch:
                     self.finished = watch.finished
                     endings = self.run(launch, part)
-                if stopped.is_set() and until != rounds[-1]:
-                    endings = [replace(ending, state="stopped") if ending.state == "done" else ending for ending in endings]
+                if stopped.is_set() and until != rounds[-1] and all(ending.state == "done" for ending in endings):
+                    endings = [replace(ending, state="stopped") for ending in endings]  # in time for this round, but not at the end
                 if any(ending.state in ("stopped", "in use") for ending in endings):
                     break  # nobody gets more steps while others wait for theirs
         return endings

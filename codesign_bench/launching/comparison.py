@@ -22,32 +22,33 @@ from codesign_bench.launching import plan
 
 
 def in_common(collection: Collection, planned: Iterable[str] = (), ahead: bool = False) -> Collection:
-    """Each environment up to the steps at which every method in it was evaluated: the latest ones with as many seeds as possible,
-    or, `ahead`, the latest with at least one. Runs that were not evaluated there are left out by name, and so are environments
-    without such steps. `planned` are the methods that are to come, recorded or not."""
+    """Each environment up to the steps at which most of its methods were evaluated, all of them if possible: the latest ones with as
+    many seeds as possible, or, `ahead`, the latest with at least one. Runs that were not evaluated there are left out by name.
+    `planned` are the methods that are to come, recorded or not."""
     reached = {env: _reached_in_common(collection, env, ahead) for env in collection.envs}
     runs = [run for run in collection.runs if reached[run.env] in _evaluated(collection, run)]
     behind = [LeftOut(run.path, _why(run, reached[run.env])) for run in collection.runs if run not in runs]
     table = collection.table[collection.table["steps"] <= collection.table["env"].map(reached)]
     rows = pd.MultiIndex.from_frame(table[["env", "method", "seed"]]).isin([(run.env, run.method, run.seed) for run in runs])
+    to_come = {*planned, *collection.methods} - {run.method for run in runs}
     return replace(
         collection,
         table=table[rows].reset_index(drop=True),
         runs=tuple(replace(run, steps=min(run.steps, reached[run.env])) for run in runs),
         left_out=(*collection.left_out, *behind),
-        notes=tuple(
-            _notes(table[rows], {env: steps for env, steps in reached.items() if steps}, {*planned} - {*collection.methods}, ahead)
-        ),
+        notes=tuple(_notes(table[rows], reached, to_come, ahead)),
     )
 
 
 def _reached_in_common(collection: Collection, env: str, ahead: bool) -> int:
-    """0: nothing."""
     methods = {run.method for run in collection.runs if run.env == env}
     seeds = [Counter(step for run in _counted(collection, env, method) for step in _evaluated(collection, run)) for method in methods]
-    fewest = {step: min(of[step] for of in seeds) for step in set.intersection(*map(set, seeds))}
-    most = 1 if ahead else max(fewest.values(), default=0)
-    return max((step for step, count in fewest.items() if count >= most), default=0)
+
+    def worth(step: int) -> tuple[int, int, int]:
+        there = [of[step] for of in seeds if of[step]]
+        return len(there), 1 if ahead else min(there), step
+
+    return max(set().union(*seeds), key=worth)
 
 
 def _counted(collection: Collection, env: str, method: str) -> Sequence[Run]:
@@ -62,8 +63,6 @@ def _evaluated(collection: Collection, run: Run) -> set[int]:
 
 
 def _why(run: Run, reached: int) -> str:
-    if not reached:
-        return f"It has {run.steps:,} steps; the methods on {run.env} have no evaluation in common yet."
     return f"It has {run.steps:,} steps; the comparison is at {reached:,}."
 
 
@@ -71,12 +70,12 @@ def _notes(table: pd.DataFrame, reached: dict[str, int], to_come: set[str], ahea
     """How far the comparison goes, who is not in it yet, and who has had no second iteration: in evolution, one generation
     selects nothing."""
     if not reached:
-        yield "There is nothing to compare yet: the methods have no evaluation in common."
+        yield "There is nothing to compare yet: no run has been evaluated."
         return
     at = ", ".join(f"{steps:,} steps on {env}" for env, steps in reached.items())
     yield f"Compared at {at}: as far as {'these' if to_come else 'all'} methods have come{' with at least one seed' if ahead else ''}."
     if to_come:
-        yield f"Nothing recorded yet: {', '.join(sorted(to_come))}."
+        yield f"Not there yet: {', '.join(sorted(to_come))}."
     last = table.groupby("method")["iteration"].max()
     once = sorted(str(method) for method in last[last == 1].index)
     if once:

@@ -79,7 +79,7 @@ def test_methods_that_are_to_come_are_named(tmp_path: Path) -> None:
     found = in_common(collect(tmp_path, "study"), planned=["nge", "rgs", "ess"])
     assert found.notes == (
         "Compared at 20,000 steps on gap: as far as these methods have come.",
-        "Nothing recorded yet: ess, rgs.",
+        "Not there yet: ess, rgs.",
     )
 
 
@@ -103,12 +103,23 @@ def test_evaluations_that_are_not_in_common(tmp_path: Path) -> None:
     assert found.table.groupby("method")["return_mean"].apply(list).to_dict() == {"nge": [1.0], "transform2act": [1.0, 2.0]}
 
 
-def test_nothing_in_common_yet(tmp_path: Path) -> None:
-    """A population method has ended its first generation, the other method is not so far."""
-    write_run(tmp_path, "rgs", returns=[5], every=40_000, designs=False)
-    write_run(tmp_path, "transform2act", returns=[1, 2], designs=False)
+def test_a_method_that_is_not_there_yet_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """Population methods are evaluated where their first generation ends; a method that is still on its way is named."""
+    for method in ("rgs", "ess"):
+        write_run(tmp_path, method, returns=[5], every=40_000, designs=False)
+    write_run(tmp_path, "nge", returns=[1, 2, 3, 4], designs=False)
+    write_run(tmp_path, "transform2act", returns=[1, 2, 3], designs=False)
     found = in_common(collect(tmp_path, "study"))
-    assert not found.runs
-    assert len(found.left_out) == 2
-    assert found.notes == ("There is nothing to compare yet: the methods have no evaluation in common.",)
+    assert (found.horizon("gap"), set(found.methods)) == (40_000, {"rgs", "ess", "nge"})
+    assert found.notes[:2] == (
+        "Compared at 40,000 steps on gap: as far as these methods have come.",
+        "Not there yet: transform2act.",
+    )
+    assert "It has 30,000 steps; the comparison is at 40,000." in [item.reason for item in found.left_out]
+
+
+def test_nothing_to_compare_yet(tmp_path: Path) -> None:
+    write_run(tmp_path, "rgs", returns=[], designs=False)
+    found = in_common(collect(tmp_path, "study"))
+    assert (found.runs, found.notes) == ((), ("There is nothing to compare yet: no run has been evaluated.",))
     assert main([str(tmp_path), "study"]) == 0
