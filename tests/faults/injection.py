@@ -48,6 +48,7 @@ class Forked:
         if self.pid == 0:
             os.setsid()
             os.dup2(self._said.fileno(), 2)
+            sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 (pytest's own writes to another file)
             code = 1
             try:
                 runner.method_class = lambda plugin: Toy
