@@ -48,13 +48,14 @@ def launch(
     executor.update_parameters(
         name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **(extra or {})
     )
-    jobs = dict(zip(executor.map_array(Job(this_command()), [elsewhere(config) for config in configs]), configs, strict=True))
+    jobs = dict(zip(executor.map_array(Job(this_command(), logs), [elsewhere(config) for config in configs]), configs, strict=True))
     stopped_at = float("inf")
 
     def stop() -> None:
         nonlocal stopped_at
         stopped_at = min(stopped_at, time.monotonic())
         for job in jobs:
+            cancellation(logs, job.job_id).touch()
             job.cancel()
 
     endings = []
@@ -71,15 +72,15 @@ def launch(
 class Job:
     """What runs on the cluster. Having `checkpoint`, submitit queues it again when it is preempted or out of time."""
 
-    def __init__(self, command: list[str]) -> None:
-        self.command = command
+    def __init__(self, command: list[str], logs: Path) -> None:
+        self.command, self.logs = command, logs
 
     def __call__(self, config: Config) -> Ending:
-        ending = run_here(config, self.command)
-        if ending.state == "stopped" and not _cancelled():
-            from submitit import JobEnvironment
+        from submitit import JobEnvironment
 
-            signal.raise_signal(JobEnvironment()._usr_sig())  # submitit's own handler queues this job again and leaves
+        ending, here = run_here(config, self.command), JobEnvironment()
+        if ending.state == "stopped" and not cancellation(self.logs, here.job_id).exists() and not _cancelled():
+            signal.raise_signal(here._usr_sig())  # submitit's own handler queues this job again and leaves
         return ending
 
     def checkpoint(self, config: Config) -> Any:
@@ -89,8 +90,13 @@ class Job:
         return DelayedSubmission(self, config)
 
 
+def cancellation(logs: Path, job: str) -> Path:
+    """There if the sweep that submitted a job has cancelled it. Slurm itself may say no more than that the job is completing."""
+    return logs / f"{job}.cancelled"
+
+
 def _cancelled() -> bool:
-    """Whether the user cancelled this job: then Slurm ended it with the same signal as it does to preempt it."""
+    """Whether somebody cancelled this job by hand: then Slurm ended it with the same signal as it does to preempt it."""
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
         return False

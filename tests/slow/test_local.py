@@ -37,7 +37,7 @@ def sweeping(folder: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 def owner(config: dict[str, Any]) -> int:
