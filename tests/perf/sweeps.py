@@ -34,7 +34,7 @@ def measure_folders(table: Table, runs: int = 1000) -> None:
     heading(f"A look at {runs} run folders of 100 rows, in seconds")
     with tempfile.TemporaryDirectory() as results:
         for seed in range(runs):
-            write_run(Path(results), "nge", seed=seed, returns=list(range(100)), designs=False)
+            write_run(Path(results), "nge", seed=seed, returns=list(range(100)), budget="pilot", every=20_000, designs=False)
         for name, look in (("status", lambda: statuses(Path(results))), ("collect", lambda: collect(Path(results), "study"))):
             start = time.perf_counter()
             found = look()
