@@ -57,7 +57,9 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
         quoted = scratch.replace("\\", "\\\\").replace("'", "\\'")
         # other people's launchers may start jobs on other machines, which do not see this one's scratch
         place = "${results}/.jobs" if "launcher=other" in overrides else f"'{quoted}'"
-        own = [f"hydra.sweep.dir={place}", "hydra.mode=MULTIRUN", *search_path]
+        usual = not any(override.startswith(("launcher=other", "hydra/sweeper=")) for override in overrides)
+        sweeper = ["hydra.sweeper._target_=hydra_plugins.codesign_bench.launchers.CodesignSweeper"] if usual else []
+        own = [*sweeper, f"hydra.sweep.dir={place}", "hydra.mode=MULTIRUN", *search_path]
         batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
     return [job.return_value for batch in batches for job in batch]
 

@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
@@ -24,6 +25,13 @@ class CodesignLauncher(Launcher):
         launch = partial(import_module(f"codesign_bench.launching.{self._module}").launch, **self._settings)
         configs = [self._context.config_loader.load_sweep_config(self._config, list(overrides)) for overrides in job_overrides]
         return [JobReturn(status=JobStatus.COMPLETED, _return_value=ending) for ending in self._sweep.launch(launch, configs)]
+
+
+class CodesignSweeper(BasicSweeper):
+    """Hydra's own, but for composing every configuration twice: our launchers compose and check all of them before any runs."""
+
+    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
+        pass
 
 
 @dataclass
