@@ -58,7 +58,7 @@ def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evalu
         design=designs[0],
         task=agent.task,
         returns=tuple(returns),
-        process=design_process(agent, seed),
+        process=design_process(agent, seed, designs[0]),
     )
 
 

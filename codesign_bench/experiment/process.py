@@ -17,10 +17,11 @@ from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks.base import Task
 
 
-def design_process(agent: Agent, seed: np.random.SeedSequence) -> tuple[Design, ...]:
+def design_process(agent: Agent, seed: np.random.SeedSequence, final: Design | None = None) -> tuple[Design, ...]:
     """The initial skeleton and the one after each skeleton transform of an episode. Nodes keep their identity on the way, so
     that an unfinished skeleton is given with the attributes that its joints end up with (as in the paper's figures). Empty for agents
-    without a skeleton stage. No control step is taken."""
+    without a skeleton stage. No control step is taken. `final` is the design that the same agent came to among other episodes, where
+    products of another shape may have rounded its attributes otherwise: the process ends with that one."""
     if agent.steps.skeleton == 0:
         return ()
     stages: list[tuple[Design, list[int]]] = []
@@ -35,8 +36,9 @@ def design_process(agent: Agent, seed: np.random.SeedSequence) -> tuple[Design, 
             grown = _grown(episode.design, actions[:, SKELETON], agent.task)
             identity = [name for name, stays in zip(identity, kept, strict=True) if stays] + list(range(newest, newest + grown))
             newest += grown
-    stages.append((episode.design, identity))
-    attributes = dict(zip(identity, episode.design.attributes, strict=True))
+    finished = final if final is not None and np.array_equal(final.parents, episode.design.parents) else episode.design
+    stages.append((finished, identity))
+    attributes = dict(zip(identity, finished.attributes, strict=True))
     return tuple(
         design.with_attributes([attributes.get(n, own) for n, own in zip(names, design.attributes, strict=True)])
         for design, names in stages
