@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.forest import Forest, plant
 from codesign_bench.simulation.graphs import DesignTable, Rollout
+from codesign_bench.tasks.features import FeatureLayout
 
 Array = NDArray[Any]
 NUM_STAGES = 3
@@ -25,7 +26,7 @@ class Steps:
     """States of many steps: per step its stage and its rows, per node everything that networks need.
 
     stage [steps]; first, count [steps]: rows of the step; joint_index, parent (row, -1 for a root), sibling, can_add,
-    can_delete [nodes]; features [nodes, feature_size] float32: depth one-hot, simulator state, attributes
+    can_delete [nodes]; features [nodes, feature_size] float32, laid out as tasks/features.py says
     """
 
     space: DesignSpace
@@ -67,7 +68,7 @@ def steps_of(table: DesignTable, design: Array, stage: Array, state: Array, spac
     which = np.repeat(np.arange(len(design)), count)
     source = np.arange(len(which)) - first[which] + table.offsets[design][which]
     parent = table.parents[source]
-    one_hot = np.eye(space.num_depths, dtype=np.float32)[table.depth[source]]
+    layout = FeatureLayout(space.num_depths, state.shape[1])
     return Steps(
         space=space,
         stage=stage,
@@ -78,7 +79,7 @@ def steps_of(table: DesignTable, design: Array, stage: Array, state: Array, spac
         sibling=table.sibling[source],
         can_add=table.can_add[source],
         can_delete=table.can_delete[source],
-        features=np.concatenate([one_hot, state, table.attributes[source].astype(np.float32)], axis=1),
+        features=layout.features(table.depth[source], table.attributes[source], state),
     )
 
 

@@ -24,6 +24,7 @@ from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
+from codesign_bench.tasks.features import FeatureLayout
 
 Array = NDArray[Any]
 Number = TypeVar("Number", float, NDArray[Any])
@@ -145,9 +146,12 @@ class Task(ABC):
         return cls(build(EnvConfig, value, "env"))
 
     @property
+    def features(self) -> FeatureLayout:
+        return FeatureLayout(self.space.num_depths, self.state_size)
+
+    @property
     def feature_size(self) -> int:
-        """Depth one-hot, simulator state, attributes."""
-        return self.space.num_depths + self.state_size + NUM_ATTRIBUTES
+        return self.features.size
 
     @property
     def max_height(self) -> float:

@@ -83,9 +83,8 @@ class Transform2ActPolicy(nn.Module):
         super().__init__()
         self.space = task.space
         self.mask_illegal_actions = task.config.design.mask_illegal_actions
-        depths, joints = task.space.num_depths, task.space.max_nodes
-        everything = np.arange(task.feature_size)
-        design_only = np.concatenate([everything[:depths], everything[depths + task.state_size :]])
+        joints = task.space.max_nodes
+        everything, design_only = np.arange(task.features.size), task.features.design_columns
         self.skeleton = SubPolicy(Stage.SKELETON, design_only, NUM_SKELETON_ACTIONS, joints, sub_policies[Stage.SKELETON], None)
         self.attribute = SubPolicy(Stage.ATTRIBUTE, design_only, NUM_ATTRIBUTES, joints, sub_policies[Stage.ATTRIBUTE], attribute_log_std)
         self.execution = SubPolicy(Stage.EXECUTION, everything, 1, joints, sub_policies[Stage.EXECUTION], control_log_std)
