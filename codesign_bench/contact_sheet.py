@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from codesign_bench.analysis.rendering import Picture, open_for_writing
 from codesign_bench.analysis.style import ENV_TITLES
 from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
-from codesign_bench.render import random_design, starting_pose
+from codesign_bench.simulation.rendering import Picture, open_for_writing
+from codesign_bench.simulation.showing import random_design, starting_pose
 from codesign_bench.structured import build
 from codesign_bench.tasks import TASKS, Task, make_task
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codesign_bench.analysis.design_distribution import save_distribution
-from codesign_bench.analysis.rendering import open_for_writing
 from codesign_bench.command_line import load_config, run
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.load import load_config_of
+from codesign_bench.simulation.rendering import open_for_writing
 from codesign_bench.structured import build
 
 FORMATS = (".png", ".pdf", ".svg")

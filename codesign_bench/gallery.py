@@ -8,10 +8,10 @@ from pathlib import Path
 
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.gallery import LEFT_OUT, NO_RUN, gallery
-from codesign_bench.analysis.rendering import open_for_writing
 from codesign_bench.command_line import load_config, run
 from codesign_bench.errors import ConfigError
 from codesign_bench.render import check_output
+from codesign_bench.simulation.rendering import open_for_writing
 from codesign_bench.structured import build
 
 

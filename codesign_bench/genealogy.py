@@ -27,8 +27,8 @@ class GenealogyConfig:
 def main(arguments: list[str]) -> int:
     config = build(GenealogyConfig, load_config("genealogy", arguments), "the configuration")
     from codesign_bench.analysis.genealogy import draw_genealogy, read_genealogy
-    from codesign_bench.analysis.rendering import open_for_writing
     from codesign_bench.experiment.load import load_config_of
+    from codesign_bench.simulation.rendering import open_for_writing
     from codesign_bench.tasks import task_from_config
 
     folder = Path(config.run)

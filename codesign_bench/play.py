@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from codesign_bench.analysis.rendering import Picture, open_for_writing, save_png, save_video
 from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.process import design_process
 from codesign_bench.experiment.seeds import Streams
-from codesign_bench.render import FRAMES_PER_SECOND, check_output
+from codesign_bench.render import check_output
 from codesign_bench.simulation.episode import Stage
+from codesign_bench.simulation.rendering import Picture, open_for_writing, save_png, save_video
 from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.simulation.showing import FRAMES_PER_SECOND
 from codesign_bench.structured import build
 
 Array = NDArray[Any]

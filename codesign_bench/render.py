@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from codesign_bench.analysis.rendering import LARGEST, Picture, open_for_writing, save_png, save_video
 from codesign_bench.command_line import load_config, run
 from codesign_bench.design.graph import Design
-from codesign_bench.design.transform import NUM_SKELETON_ACTIONS, attribute_transform, skeleton_transform
 from codesign_bench.errors import ConfigError, DesignError
-from codesign_bench.simulation.body import Body
-from codesign_bench.simulation.episode import TransformSteps
+from codesign_bench.simulation.rendering import LARGEST, Picture, open_for_writing, save_png, save_video
+from codesign_bench.simulation.showing import FRAMES_PER_SECOND, motion, random_design, starting_pose
 from codesign_bench.structured import build
 from codesign_bench.tasks import Task, task_from_config
-
-Array = NDArray[Any]
-FRAMES_PER_SECOND = 25
-
-
-def random_design(task: Task, rng: np.random.Generator, steps: TransformSteps | None = None) -> Design:
-    """What a policy that chooses at random makes of the initial design."""
-    steps, design = steps or TransformSteps(), task.initial_design
-    for _ in range(steps.skeleton):
-        design = skeleton_transform(design, rng.integers(0, NUM_SKELETON_ACTIONS, design.num_nodes), task.space)
-    for _ in range(steps.attribute):
-        design = attribute_transform(design, rng.normal(0, 0.5, design.attributes.shape), task.space)
-    return design
 
 
 def choose_design(task: Task, choice: str, rng: np.random.Generator) -> tuple[Design, Task]:
@@ -51,29 +33,6 @@ def choose_design(task: Task, choice: str, rng: np.random.Generator) -> tuple[De
     except (DesignError, UnicodeDecodeError) as error:
         raise DesignError(f"{path}: {error}") from None
     return design, task
-
-
-def starting_pose(design: Design, task: Task, rng: np.random.Generator) -> Array:
-    """The pose in which an episode with this design begins."""
-    body = Body(design, task)
-    body.reset(rng)
-    return np.array(body.data.qpos)
-
-
-def motion(design: Design, task: Task, rng: np.random.Generator, seconds: float) -> Iterator[Array]:
-    """Poses under smooth random controls, FRAMES_PER_SECOND of them for each second; starts again when an episode ends."""
-    body = Body(design, task)
-    body.reset(rng)
-    phase, rate = rng.uniform(0, 2 * np.pi, design.num_nodes), rng.uniform(3, 8, design.num_nodes)
-    frames = 0
-    for step in range(max(1, round(seconds / task.dt))):
-        now = step * task.dt
-        if now * FRAMES_PER_SECOND >= frames - 1e-6:
-            frames += 1
-            yield body.data.qpos.copy()
-        result = body.step(0.6 * np.sin(rate * now + phase))
-        if result.fallen or result.unstable:
-            body.reset(rng)
 
 
 @dataclass(frozen=True)

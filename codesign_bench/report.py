@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codesign_bench.analysis.collect import collect, study_folder
-from codesign_bench.analysis.rendering import open_for_writing
 from codesign_bench.analysis.report.page import report
 from codesign_bench.command_line import load_config, run
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
+from codesign_bench.simulation.rendering import open_for_writing
 from codesign_bench.structured import build
 
 

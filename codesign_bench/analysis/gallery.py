@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.rendering import Picture, save_png, save_video
 from codesign_bench.analysis.robot import read_design
 from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
 from codesign_bench.analysis.tables import number
@@ -22,7 +21,8 @@ from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.motion import FRAMES_PER_SECOND, Motion, record
 from codesign_bench.experiment.seeds import Streams
-from codesign_bench.render import starting_pose
+from codesign_bench.simulation.rendering import Picture, save_png, save_video
+from codesign_bench.simulation.showing import starting_pose
 from codesign_bench.tasks import Task
 
 Array = NDArray[Any]

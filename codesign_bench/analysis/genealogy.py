@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from codesign_bench.analysis.rendering import Picture
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.simulation.rendering import Picture
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]

@@ -103,7 +103,7 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
 
     def render(self) -> Any:
         """The robot as it is now, [480, 640, 3] uint8."""
-        from codesign_bench.analysis.rendering import Picture
+        from codesign_bench.simulation.rendering import Picture
 
         if self.render_mode is None:
             return None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from codesign_bench.command_line import load_config
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.experiment.run_folder import COLUMNS, configuration_hash
-from codesign_bench.render import random_design
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.structured import merged
 from codesign_bench.tasks import make_task
 

@@ -14,7 +14,7 @@ from codesign_bench.design.graph import BONE, RADIUS, START_EXTENSION, Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
 from codesign_bench.paths import env_config
-from codesign_bench.render import random_design
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, Task, make_task
 
 

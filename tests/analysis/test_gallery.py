@@ -13,11 +13,11 @@ from PIL import Image
 from codesign_bench import gallery as command
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.gallery import chosen_runs, motion_frames, tile_of
-from codesign_bench.analysis.rendering import Picture
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.motion import Motion
-from codesign_bench.render import starting_pose
+from codesign_bench.simulation.rendering import Picture
+from codesign_bench.simulation.showing import starting_pose
 from codesign_bench.tasks import make_task
 from tests.analysis.study import write_run
 from tests.simulation.drawing import needs_drawing

@@ -16,13 +16,13 @@ import pytest
 from PIL import Image
 
 from codesign_bench import report as command
-from codesign_bench.analysis.rendering import save_video
 from codesign_bench.analysis.report.bodies import robot_value
 from codesign_bench.analysis.robot import Robot
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.experiment.motion import Motion
-from codesign_bench.render import random_design
+from codesign_bench.simulation.rendering import save_video
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, make_task
 from tests.analysis.study import write_run
 from tests.analysis.test_report import GENEALOGY

@@ -12,7 +12,7 @@ from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import DesignError
 from codesign_bench.paths import env_config
-from codesign_bench.render import random_design
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.structured import merged
 from codesign_bench.tasks import TASKS, Task, make_task, task_from_config
 

@@ -328,7 +328,7 @@ def test_a_design_that_diverges_writes_nothing(tmp_path: Path) -> None:
 @needs_drawing
 def test_a_picture_of_a_strange_model_writes_only_the_picture(tmp_path: Path) -> None:
     code = """
-from codesign_bench.analysis.rendering import Picture
+from codesign_bench.simulation.rendering import Picture
 from codesign_bench.tasks import make_task
 task = make_task("gap", scene={"joint_armature": 0, "joint_damping": 0})
 Picture(task.initial_design, task, 64, 48).close()

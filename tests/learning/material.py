@@ -14,10 +14,10 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
 from codesign_bench.learning.batch import Steps, steps_of
 from codesign_bench.learning.forest import Forest
-from codesign_bench.render import random_design
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import DesignTable, GraphBatch, Rollout
 from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy, Value

@@ -11,8 +11,8 @@ from gymnasium.utils.env_checker import check_env
 import codesign_bench
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
-from codesign_bench.render import random_design
 from codesign_bench.simulation.env import TransformAndActEnv
+from codesign_bench.simulation.showing import random_design
 from tests.simulation.drawing import needs_drawing
 
 IDS = {

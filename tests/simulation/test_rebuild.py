@@ -7,10 +7,10 @@ import pytest
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import must_equal
-from codesign_bench.render import random_design
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.sampler import random_policy
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.simulation.workers import Group, WorkerPool
 from codesign_bench.tasks import make_task
 

@@ -8,12 +8,12 @@ import mujoco
 import numpy as np
 import pytest
 
-from codesign_bench.analysis import rendering
-from codesign_bench.analysis.rendering import Picture, open_for_writing, save_video
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import RenderError
-from codesign_bench.render import motion, random_design, starting_pose
+from codesign_bench.simulation import rendering
+from codesign_bench.simulation.rendering import Picture, open_for_writing, save_video
+from codesign_bench.simulation.showing import motion, random_design, starting_pose
 from codesign_bench.tasks import TASKS, make_task
 from codesign_bench.tasks.base import Task
 from tests.simulation.drawing import needs_drawing

@@ -9,11 +9,11 @@ import pytest
 
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
-from codesign_bench.render import random_design
 from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.simulation.episode import NO_TRANSFORM, TransformSteps
 from codesign_bench.simulation.graphs import GraphBatch, Rollout
 from codesign_bench.simulation.sampler import Sampler, child_seed, random_policy
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, make_task
 from codesign_bench.tasks.base import Task
 from tests.simulation import policies

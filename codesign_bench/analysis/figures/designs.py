@@ -16,7 +16,7 @@ from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.drawing import Robot, View, draw, robot_of, window
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.render import random_design
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, Task, make_task
 
 WITH, WITHOUT = "transform2act", "transform2act_no_jsmlp"
