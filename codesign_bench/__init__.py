@@ -1,6 +1,6 @@
 """codesign_bench: a benchmark of methods that optimise a robot's body and its controller together.
 
-Importing the package registers its environments with Gymnasium, if that is installed: `codesign/Gap-v1` and so on.
+Importing the package registers all environments with Gymnasium, if that is installed: `codesign/Gap-v1` and so on.
 """
 
 import ctypes.util
@@ -11,15 +11,19 @@ __version__ = "0.1.0"
 
 
 def _register() -> None:
+    """Every environment of conf/env/, also of other packages: locomotion2d as codesign/Locomotion2d-v1, glider_hard as
+    codesign/GliderHard-v1."""
     try:
         from gymnasium.envs.registration import register, registry
     except ImportError:
         return
-    names = {"Locomotion2d": "locomotion2d", "Locomotion3d": "locomotion3d", "Swimmer": "swimmer", "Gap": "gap"}
-    for title, task in names.items():
-        name = f"codesign/{title}-v1"
-        if name not in registry:
-            register(name, entry_point="codesign_bench.simulation.env:TransformAndActEnv", kwargs={"task": task})
+    from codesign_bench.paths import env_versions
+
+    for name, version in env_versions().items():
+        title = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+        if f"codesign/{title}-v{version}" not in registry:
+            entry_point = "codesign_bench.simulation.env:TransformAndActEnv"
+            register(f"codesign/{title}-v{version}", entry_point=entry_point, kwargs={"task": name})
 
 
 def _choose_graphics() -> None:

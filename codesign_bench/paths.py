@@ -4,6 +4,7 @@ name theirs through the entry-point group `codesign_bench.conf`."""
 from __future__ import annotations
 
 import importlib.util
+import re
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -46,14 +47,24 @@ def options_of(group: str) -> list[str]:
     return sorted({path.stem for folder in conf_dirs() for path in (folder / group).glob("*.yaml")})
 
 
+def env_versions() -> dict[str, int]:
+    """The version of every environment, without reading more of its file than that."""
+    found = {}
+    for folder in reversed(conf_dirs()):
+        for path in sorted((folder / "env").glob("*.yaml")):
+            stated = re.search(r"^version:\s*(\d+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+            found[path.stem] = int(stated[1]) if stated else 1
+    return dict(sorted(found.items()))
+
+
 @cache
-def env_config(name: str, known: tuple[str, ...]) -> dict[str, Any]:
+def env_config(name: str) -> dict[str, Any]:
     """The content of conf/env/NAME.yaml."""
-    paths = [path for folder in conf_dirs() if (path := folder / "env" / f"{name}.yaml").is_file()]
-    if name not in known or not paths:
-        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(known)}.")
-    content: dict[str, Any] = yaml.safe_load(paths[0].read_text(encoding="utf-8"))
+    if name not in options_of("env"):
+        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(options_of('env'))}.")
+    path = next(path for folder in conf_dirs() if (path := folder / "env" / f"{name}.yaml").is_file())
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     for base in content.pop("defaults", []):
         if base != "_self_":
-            content = merged(env_config(base, known), content)
+            content = merged(env_config(base), content)
     return content

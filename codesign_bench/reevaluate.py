@@ -9,7 +9,7 @@ from pathlib import Path
 from codesign_bench.command_line import load_config, run
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.load import Which
-from codesign_bench.experiment.reevaluation import FILES, Fresh, reevaluate
+from codesign_bench.experiment.reevaluation import FILES, FreshEpisodes, reevaluate
 from codesign_bench.structured import build
 
 
@@ -45,8 +45,8 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _sentence(fresh: Fresh) -> str:
-    return f"return {fresh.return_mean:.1f} ± {fresh.return_std:.1f} in {fresh.episodes} fresh episodes, {fresh.bodies:g} bodies"
+def _sentence(fresh: FreshEpisodes) -> str:
+    return f"return {fresh.return_mean:.1f} ± {fresh.return_std:.1f} in {fresh.episodes} fresh episodes, {fresh.columns['bodies']:g} bodies"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from codesign_bench.command_line import run
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import COLUMNS, RunFolder
+from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
 
 TAIL = 4096
@@ -88,10 +88,11 @@ def _status(root: Path, study: str, name: str, planned: dict[str, int]) -> RunSt
 def _last_row(path: Path) -> dict[str, float]:
     """The last whole row of progress.csv, read from its end."""
     with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
+        columns = file.readline().decode().strip().split(",")
+        file.seek(max(file.tell(), path.stat().st_size - TAIL))
         lines = file.read().decode().split("\n")[:-1]
-        if lines and not lines[-1].startswith(COLUMNS[0]):
-            numbers = dict(zip(COLUMNS, map(float, lines[-1].split(",")), strict=True))
+        if lines:
+            numbers = dict(zip(columns, map(float, lines[-1].split(",")), strict=True))
             return {key: value for key, value in numbers.items() if math.isfinite(value)}
     return {}
 

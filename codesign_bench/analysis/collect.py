@@ -29,9 +29,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from codesign_bench.analysis.comparable import LeftOut, comparable, differing, mixed
-from codesign_bench.analysis.reading import CACHE, Entry, Run, load_memory, read_if_changed, run_of, save_memory
+from codesign_bench.analysis.reading import CACHE, NEEDED, Entry, Run, load_memory, read_if_changed, run_of, save_memory
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import COLUMNS
 
 if TYPE_CHECKING:
     from codesign_bench.analysis.reevaluations import Reevaluations
@@ -168,7 +167,7 @@ def unlike(mine: Collection, theirs: Collection) -> list[str]:
 
 
 def _table(runs: Sequence[Run], entries: Sequence[Entry]) -> pd.DataFrame:
-    columns = [*COLUMNS, *sorted({name for entry in entries for name in entry.columns} - set(COLUMNS))]
+    columns = list(dict.fromkeys(name for columns in (NEEDED, *(entry.columns for entry in entries)) for name in columns))
     blocks = []
     for entry in entries:
         block = np.full((len(entry.values), len(columns)), np.nan)

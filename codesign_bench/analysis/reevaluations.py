@@ -13,7 +13,7 @@ from pathlib import Path
 
 from codesign_bench.analysis.reading import Run
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
+from codesign_bench.experiment.reevaluation import FreshEpisodes, Reevaluation
 
 
 @dataclass(frozen=True)
@@ -22,15 +22,15 @@ class Reevaluations:
     controllers on the frozen final designs; and sentences about the others."""
 
     found: dict[Path, Reevaluation]
-    agents: dict[Path, Fresh]
-    controllers: dict[Path, Fresh]
+    agents: dict[Path, FreshEpisodes]
+    controllers: dict[Path, FreshEpisodes]
     left_out: tuple[str, ...]
 
 
 def read(runs: Sequence[Run]) -> Reevaluations:
     current: dict[Path, Reevaluation] = {}
-    agents: list[tuple[Run, Fresh]] = []
-    controllers: list[tuple[Run, Fresh]] = []
+    agents: list[tuple[Run, FreshEpisodes]] = []
+    controllers: list[tuple[Run, FreshEpisodes]] = []
     said = []
     for run in runs:
         try:
@@ -54,8 +54,8 @@ def read(runs: Sequence[Run]) -> Reevaluations:
 
 
 def _agreeing(
-    found: Sequence[tuple[Run, Fresh]], key: Callable[[Fresh], tuple[int, ...]], words: str
-) -> tuple[dict[Path, Fresh], list[str]]:
+    found: Sequence[tuple[Run, FreshEpisodes]], key: Callable[[FreshEpisodes], tuple[int, ...]], words: str
+) -> tuple[dict[Path, FreshEpisodes], list[str]]:
     """The largest set that agrees, of equal ones that with the larger numbers; and a sentence about each of the others."""
     sizes = Counter(key(fresh) for _, fresh in found)
     chosen = max(sizes, key=lambda kind: (sizes[kind], kind), default=())

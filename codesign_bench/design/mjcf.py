@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design, FixedGeom
-from codesign_bench.design.scene import Ground, Scene
+from codesign_bench.design.scene import Ground, Part, PartJoint, Scene
 from codesign_bench.design.space import DesignSpace
 
 HALF_WIDTH = 0.5
 """Metres of terrain to either side of the plane in which a robot moves."""
 BONE_COLOURS = ("0.30 0.33 0.38 1", "0.90 0.45 0.13 1", "0.13 0.55 0.75 1", "0.55 0.70 0.20 1", "0.75 0.35 0.65 1")
-JOINT_COLOUR = "0.98 0.85 0.25 1"
-"""Bones in one colour per depth and hinges as bright balls, both only in the rendering variant."""
+JOINT_COLOUR, OBJECT_COLOUR = "0.98 0.85 0.25 1", "0.72 0.55 0.35 1"
+"""Bones in one colour per depth, hinges as bright balls, objects like wood: all only in the rendering variant."""
 
 
 def to_mjcf(design: Design, space: DesignSpace, scene: Scene, *, rendering: bool = False) -> str:
@@ -57,10 +57,12 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
         bodies.append("</body>" * (depths[node] - depths[following] + 1))
         motors.append(f'<motor joint="{name}" gear="{physical[node][GEAR]!r}"/>')
     rigid = "".join(_fixed(geom, rendering) for geom in design.root_geoms)
+    before, after = _parts(scene, rendering)
     return (
-        f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{_ground(scene.ground, rendering)}"
+        f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{before}"
         f'<body name="0" pos="0 0 {scene.root_height!r}">{_root_joints(scene, space.plane)}{_LIGHT if rendering else ""}{rigid}'
-        f"{bone(0) if design.root_bone else ''}{''.join(bodies)}</worldbody><actuator>{''.join(motors)}</actuator></mujoco>"
+        f"{bone(0) if design.root_bone else ''}{''.join(bodies)}{after}</worldbody>"
+        f"<actuator>{''.join(motors)}</actuator>{scene.elements}</mujoco>"
     )
 
 
@@ -107,9 +109,11 @@ def _fixed(geom: FixedGeom, rendering: bool) -> str:
 @lru_cache(maxsize=32)
 def _settings(scene: Scene) -> str:
     contact = "" if scene.contacts else ' contact="disable"'
+    fields = "".join(_height_field(part) for part in scene.parts if part.shape == "heights")
     return (
-        '<compiler angle="degree"/>'
-        f'<option integrator="RK4" timestep="{scene.timestep!r}" density="{scene.medium_density!r}" viscosity="{scene.medium_viscosity!r}">'
+        f'<compiler angle="degree"/>{f"<asset>{fields}</asset>" if fields else ""}'
+        f'<option integrator="RK4" timestep="{scene.timestep!r}" density="{scene.medium_density!r}" viscosity="{scene.medium_viscosity!r}" '
+        f'gravity="{_text(scene.gravity)}">'
         f'<flag autoreset="disable"{contact}/></option>'
         f'<default><joint armature="{scene.joint_armature!r}" damping="{scene.joint_damping!r}" limited="true"/>'
         f'<geom condim="{scene.geom_condim}" contype="1" conaffinity="{scene.geom_conaffinity}" density="{scene.geom_density!r}" '
@@ -143,6 +147,39 @@ def _ground(ground: Ground, rendering: bool) -> str:
     if rendering:
         return '<geom name="ground" type="plane" pos="0 0 -0.5" size="0 0 1" contype="0" conaffinity="0" material="water"/>'
     return ""
+
+
+@lru_cache(maxsize=32)
+def _parts(scene: Scene, rendering: bool) -> tuple[str, str]:
+    """What comes before the robot (the ground and what is fixed) and after it (what can move), so that the robot's bodies, joints and
+    coordinates always begin at the same place."""
+    places = {part: f'pos="{_text(part.position)}" euler="{_text(part.euler)}"' for part in scene.parts}
+    fixed = "".join(_part_geom(part, place, rendering) for part, place in places.items() if not part.joints)
+    objects = "".join(
+        f'<body name="{part.name}" {places[part]}>{"".join(map(_part_joint, part.joints))}{_part_geom(part, "", rendering)}</body>'
+        for part in scene.objects
+    )
+    return _ground(scene.ground, rendering) + fixed, objects
+
+
+def _part_geom(part: Part, place: str, rendering: bool) -> str:
+    kind = f'type="hfield" hfield="{part.name}"' if part.shape == "heights" else f'type="{part.shape}" size="{_text(part.size)}"'
+    surface = f'condim="{part.condim}" contype="{part.contype}" conaffinity="{part.conaffinity}" friction="{_text(part.friction)}"'
+    look = (f' rgba="{OBJECT_COLOUR}"' if part.joints else ' material="ground"') if rendering else ""
+    return f'<geom name="{part.name}" {kind} {place} density="{part.density!r}" {surface}{look}/>'
+
+
+def _part_joint(joint: PartJoint) -> str:
+    if joint.type == "free":
+        return f'<joint type="free" limited="false" damping="{joint.damping!r}" armature="{joint.armature!r}"/>'
+    limits = f'limited="true" range="{_text(joint.range)}"' if joint.range is not None else 'limited="false"'
+    return f'<joint type="{joint.type}" axis="{_text(joint.axis)}" {limits} damping="{joint.damping!r}" armature="{joint.armature!r}"/>'
+
+
+def _height_field(part: Part) -> str:
+    values = _text(value for row in part.heights for value in row)
+    rows, columns = len(part.heights), len(part.heights[0])
+    return f'<hfield name="{part.name}" nrow="{rows}" ncol="{columns}" size="{_text(part.size)}" elevation="{values}"/>'
 
 
 def _box(i: int, span: tuple[float, float], ground: Ground, surface: str) -> str:

@@ -1,22 +1,26 @@
-"""The world a design is put into, as data: physics constants, the root's freedom, the ground. `mjcf.py` turns it into MJCF."""
+"""The world a design is put into, as data: physics constants, the root's freedom, the ground and what stands or lies on it.
+`mjcf.py` turns it into MJCF."""
 
 from __future__ import annotations
 
 import math
+import string
 from dataclasses import dataclass
 from typing import Literal
 
 from codesign_bench.errors import ConfigError
+
+_NAME_LETTERS = set(string.ascii_letters + string.digits + "_")
 
 
 @dataclass(frozen=True)
 class Ground:
     """What the robot stands on.
 
-    kind       none; plane at `top`; gaps: boxes with their top at `top` and a gap of `gap_width` every `period` metres,
-               the first one beginning at `first_gap`; solid ground behind it
-    ahead      metres of terrain in front of the start (gaps only), behind: solid metres behind it
-    thickness  of the boxes, metres
+    - kind: none; plane at `top`; gaps: boxes with their top at `top` and a gap of `gap_width` every `period` metres, the first one
+      beginning at `first_gap`; solid ground behind it. Other grounds are made of parts (see Scene).
+    - ahead: metres of terrain in front of the start (gaps only); behind: solid metres behind it
+    - thickness: of the boxes, metres
     """
 
     kind: Literal["none", "plane", "gaps"]
@@ -45,13 +49,63 @@ class Ground:
 
 
 @dataclass(frozen=True)
+class PartJoint:
+    """How a part can move. Units and meaning of the numbers are MuJoCo's; `range` null: no limits."""
+
+    type: Literal["slide", "hinge", "ball", "free"]
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    range: tuple[float, float] | None = None
+    damping: float = 0.0
+    armature: float = 0.0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something besides the robot: fixed (a wall, a step, a ramp, a height field) or, with joints, an object that can move.
+
+    - shape, size: as MuJoCo's geoms have them; of a height field, size is (half length along x, half width along y, elevation of 1,
+      thickness below 0) and `heights` its rows along x, each from 0 to 1
+    - position, euler: metres and degrees; at the start, for an object that moves
+    """
+
+    name: str
+    shape: Literal["box", "sphere", "capsule", "cylinder", "plane", "heights"]
+    size: tuple[float, ...]
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    euler: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    density: float = 1000.0
+    friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
+    condim: int = 3
+    contype: int = 1
+    conaffinity: int = 1
+    joints: tuple[PartJoint, ...] = ()
+    heights: tuple[tuple[float, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name or not set(self.name) <= _NAME_LETTERS or self.name[0].isdigit():
+            raise ConfigError(f"A part of the scene is named {self.name!r}; allowed are letters, digits and _, a letter first.")
+        wanted = {"box": 3, "sphere": 1, "capsule": 2, "cylinder": 2, "plane": 3, "heights": 4}[self.shape]
+        if len(self.size) != wanted or (self.shape != "plane" and min(self.size) <= 0):
+            raise ConfigError(f"The part {self.name} has size {list(self.size)}; allowed for a {self.shape} are {wanted} numbers above 0.")
+        if self.joints and self.shape in ("plane", "heights"):
+            raise ConfigError(f"The part {self.name} is a {self.shape} with joints; allowed are joints on other shapes.")
+        rows = self.heights
+        if self.shape == "heights" and (len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows)):
+            raise ConfigError(f"The part {self.name} needs heights: at least two rows of equally many numbers, at least two.")
+        if self.density <= 0:
+            raise ConfigError(f"The part {self.name} has density {self.density}; allowed are numbers above 0.")
+
+
+@dataclass(frozen=True)
 class Scene:
     """Everything in the simulation that is not the design. Units: metres, seconds, kg, as in MuJoCo.
 
-    root        planar: two slides along the plane and one hinge across it; free: six degrees of freedom
-    geom_*      defaults of the bones' capsules
-    root_*      armature and damping of the root's joints, which have no limits
-    contacts    False switches contact detection off altogether
+    - root: planar: two slides along the plane and one hinge across it; free: six degrees of freedom
+    - geom_*: defaults of the bones' capsules
+    - root_*: armature and damping of the root's joints, which have no limits
+    - contacts: False switches contact detection off altogether
+    - parts: what there is besides the ground
+    - elements: MJCF put below <mujoco> as it is, such as sensors; bodies and hinges have the names of their joint index, the root is "0"
     """
 
     root: Literal["planar", "free"]
@@ -72,6 +126,9 @@ class Scene:
     medium_density: float = 0.0
     medium_viscosity: float = 0.0
     contacts: bool = True
+    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    parts: tuple[Part, ...] = ()
+    elements: str = ""
 
     def __post_init__(self) -> None:
         if self.timestep <= 0 or self.frame_skip < 1:
@@ -91,8 +148,25 @@ class Scene:
         for name, condim in (("geom_condim", self.geom_condim), ("ground.condim", self.ground.condim)):
             if condim not in (1, 3, 4, 6):
                 raise ConfigError(f"The scene's {name} is {condim}; allowed are 1, 3, 4 and 6.")
+        names = [part.name for part in self.parts]
+        if len(set(names)) != len(names):
+            raise ConfigError(f"The scene has two parts of one name ({', '.join(names)}); allowed is a name of its own for each.")
         if self.geom_density <= 0:
             raise ConfigError(f"The scene's geom_density is {self.geom_density}; allowed are numbers above 0.")
+
+    @property
+    def root_qpos(self) -> int:
+        """Coordinates of the root."""
+        return 7 if self.root == "free" else 3
+
+    @property
+    def root_qvel(self) -> int:
+        return 6 if self.root == "free" else 3
+
+    @property
+    def objects(self) -> tuple[Part, ...]:
+        """The parts that can move."""
+        return tuple(part for part in self.parts if part.joints)
 
     @property
     def dt(self) -> float:

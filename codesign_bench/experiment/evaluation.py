@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.process import design_process
+from codesign_bench.simulation.episode import EpisodeRecord
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks.base import Task
 
@@ -20,46 +22,61 @@ NEAR_BOUND = 0.01
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`design` is the design of the first episode; deterministic agents make the same one every time.
-    `process` is how it came about (see experiment/process.py)."""
+    """Deterministic episodes of one agent.
 
-    return_mean: float
-    return_std: float
-    episode_length: float
-    net_displacement: float
-    net_to_path: float
-    bodies: float
-    at_bounds: float
+    - columns: means over the episodes, as progress.csv and re-evaluations record them; the one place that names them
+    - returns: of each episode; steps: of all together, transform steps included
+    - design: of the first episode; deterministic agents make the same one every time
+    - process: how it came about (see experiment/process.py)
+    """
+
+    columns: Mapping[str, float]
+    returns: tuple[float, ...]
     steps: int
     design: Design
     task: Task
-    returns: tuple[float, ...]
     process: tuple[Design, ...]
+
+    @property
+    def return_mean(self) -> float:
+        return self.columns["return_mean"]
 
 
 def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evaluation:
     played = Sampler(agent.task, episodes, seed, agent.steps).play(agent.policy)
     records, designs = [record for record, _ in played], [design for _, design in played]
-    path = sum(record.path for record in records)
-    returns = [record.total_return for record in records]
-
-    def mean(name: str) -> float:
-        return float(np.mean([getattr(record, name) for record in records]))
-
     return Evaluation(
-        return_mean=float(np.mean(returns)),
-        return_std=float(np.std(returns)),
-        episode_length=mean("execution_steps"),
-        net_displacement=mean("net_displacement"),
-        net_to_path=sum(record.net_displacement for record in records) / path if path > 0 else 0.0,
-        bodies=mean("bodies"),
-        at_bounds=float(np.mean([at_bounds(design, agent.task.space) for design in designs])),
+        columns=_columns(records, designs, agent.task.space),
+        returns=tuple(record.total_return for record in records),
         steps=sum(record.steps for record in records),
         design=designs[0],
         task=agent.task,
-        returns=tuple(returns),
         process=design_process(agent, seed, designs[0]),
     )
+
+
+def _columns(records: Sequence[EpisodeRecord], designs: Sequence[Design], space: DesignSpace) -> dict[str, float]:
+    path = sum(record.path for record in records)
+    returns = [record.total_return for record in records]
+
+    def mean(values: Iterable[float]) -> float:
+        return float(np.mean(list(values)))
+
+    return {
+        "return_mean": mean(returns),
+        "return_std": float(np.std(returns)),
+        "episode_length": mean(record.execution_steps for record in records),
+        "net_displacement": mean(record.net_displacement for record in records),
+        "net_to_path": sum(record.net_displacement for record in records) / path if path > 0 else 0.0,
+        "bodies": mean(record.bodies for record in records),
+        "at_bounds": mean(at_bounds(design, space) for design in designs),
+        **{name: mean(record.measured.get(name, 0.0) for record in records) for name in _measured(records)},
+    }
+
+
+def _measured(records: Sequence[EpisodeRecord]) -> list[str]:
+    """Parts of the reward and the task's metrics. An episode whose design cannot be built has measured nothing."""
+    return list(dict.fromkeys(name for record in records for name in record.measured))
 
 
 def at_bounds(design: Design, space: DesignSpace) -> float:

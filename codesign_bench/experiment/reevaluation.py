@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,37 +34,58 @@ FOLDER = "reevaluation"
 
 
 @dataclass(frozen=True)
-class Fresh:
-    """Fresh episodes of one agent. `steps` is what its run had been charged for learning, `evaluation_steps` what these took."""
+class FreshEpisodes:
+    """Of one agent.
+
+    - steps: what its run had been charged for learning; evaluation_steps: what these episodes took
+    - columns: means over the episodes, as an evaluation has them
+    """
 
     steps: int
     seed: int
-    episodes: int
-    return_mean: float
-    return_std: float
-    episode_length: float
-    net_displacement: float
-    net_to_path: float
-    bodies: float
-    at_bounds: float
     evaluation_steps: int
     returns: tuple[float, ...]
+    columns: Mapping[str, float]
 
     @staticmethod
-    def of(evaluation: Evaluation, steps: int, seed: int) -> Fresh:
-        e = evaluation
-        return Fresh(
-            steps, seed, len(e.returns), e.return_mean, e.return_std, e.episode_length, e.net_displacement, e.net_to_path,
-            e.bodies, e.at_bounds, e.steps, e.returns,
-        )  # fmt: skip
+    def of(evaluation: Evaluation, steps: int, seed: int) -> FreshEpisodes:
+        return FreshEpisodes(steps, seed, evaluation.steps, evaluation.returns, evaluation.columns)
+
+    @property
+    def episodes(self) -> int:
+        return len(self.returns)
+
+    @property
+    def return_mean(self) -> float:
+        return self.columns["return_mean"]
+
+    @property
+    def return_std(self) -> float:
+        return self.columns["return_std"]
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {"steps": self.steps, "seed": self.seed, "episodes": self.episodes}
+        return {**own, **self.columns, "evaluation_steps": self.evaluation_steps, "returns": list(self.returns)}
+
+    @staticmethod
+    def from_dict(value: Mapping[str, Any]) -> FreshEpisodes:
+        columns = {name: float(number) for name, number in value.items() if name not in OWN}
+        returns = tuple(float(number) for number in value["returns"])
+        if not {"return_mean", "return_std"} <= columns.keys() or len(returns) != value["episodes"]:
+            raise ValueError("not the columns of fresh episodes")
+        return FreshEpisodes(int(value["steps"]), int(value["seed"]), int(value["evaluation_steps"]), returns, columns)
+
+
+OWN = ("steps", "seed", "episodes", "evaluation_steps", "returns")
+"""What a stored FreshEpisodes has besides its columns."""
 
 
 @dataclass(frozen=True)
 class Reevaluation:
     """The content of reevaluation.json, or of the incumbent's file."""
 
-    agent: Fresh
-    controller: Fresh | None
+    agent: FreshEpisodes
+    controller: FreshEpisodes | None
 
     def columns(self) -> dict[str, float]:
         """For the table of all runs: columns of their own, never mixed with those of progress.csv."""
@@ -72,8 +93,11 @@ class Reevaluation:
         names = ("steps", "episodes", "return_mean", "return_std", "evaluation_steps")
         return {f"{part}_{name}": getattr(fresh, name) for part, fresh in parts.items() for name in names}
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"agent": self.agent.to_dict(), "controller": None if self.controller is None else self.controller.to_dict()}
+
     def save(self, folder: Path, which: Which = "champion") -> None:
-        write_atomically(folder / FILES[which], json.dumps(asdict(self), indent=1))
+        write_atomically(folder / FILES[which], json.dumps(self.to_dict(), indent=1))
 
     @staticmethod
     def load(folder: Path, which: Which = "champion") -> Reevaluation | None:
@@ -83,14 +107,10 @@ class Reevaluation:
             return None
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
-            agent, controller = _fresh(value["agent"]), value["controller"]
-            return Reevaluation(agent, None if controller is None else _fresh(controller))
-        except (OSError, ValueError, KeyError, TypeError):
+            controller = None if value["controller"] is None else FreshEpisodes.from_dict(value["controller"])
+            return Reevaluation(FreshEpisodes.from_dict(value["agent"]), controller)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise ConfigError(f"{path} does not hold a re-evaluation; make it again with python -m codesign_bench.reevaluate.") from None
-
-
-def _fresh(value: Mapping[str, Any]) -> Fresh:
-    return Fresh(**{**value, "returns": tuple(float(r) for r in value["returns"])})
 
 
 def reevaluate(
@@ -117,7 +137,7 @@ def reevaluate(
         runner.Plan.of(training)  # what is impossible is said before the episodes are played
     evaluation = evaluate(agent, episodes, streams.sequence("reevaluation", seed))
     kept = before.controller if before is not None and before.agent.steps == charged else None
-    result = Reevaluation(Fresh.of(evaluation, charged, seed), kept)
+    result = Reevaluation(FreshEpisodes.of(evaluation, charged, seed), kept)
     result.save(path, which)
     motion = record(agent, streams.sequence("motion", seed), seconds) if which == "champion" else None
     if motion is not None:
@@ -126,7 +146,7 @@ def reevaluate(
         controller = train_controller(path, agent.task, evaluation.design, training, command)
         if controller is not None:
             fresh = evaluate(controller, episodes, streams.sequence("reevaluation of the controller", seed))
-            result = replace(result, controller=Fresh.of(fresh, train, seed))
+            result = replace(result, controller=FreshEpisodes.of(fresh, train, seed))
             result.save(path, which)
     return result
 

@@ -29,28 +29,8 @@ PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium",
 EXACT_VERSIONS = ("mujoco", "torch")
 """Packages that decide on the last bit."""
 
-COLUMNS = (
-    "iteration",
-    "steps",
-    "return_mean",
-    "return_std",
-    "best_return",
-    "train_return",
-    "episode_length",
-    "net_displacement",
-    "net_to_path",
-    "bodies",
-    "designs",
-    "at_bounds",
-    "unstable",
-    "eval_steps",
-    "steps_per_second",
-    "seconds",
-)
-"""Of progress.csv; the last two are wall-clock and differ between equal runs."""
-
 NOT_HASHED = ("study", "results", "workers", "device", "progress", "tensorboard", "wandb")
-"""Configuration that does not change the result, besides budget.until."""
+"""Configuration that does not change the result, besides budget.until and env.title."""
 
 
 class RunInUse(CodesignError):
@@ -68,6 +48,7 @@ def configuration_hash(config: Mapping[str, Any]) -> str:
 def _hashed(config: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in config.items() if key not in NOT_HASHED}
     kept["budget"] = {key: value for key, value in kept["budget"].items() if key != "until"}
+    kept["env"] = {key: value for key, value in kept["env"].items() if key != "title"}
     plain: dict[str, Any] = _plain(kept)
     return plain
 
@@ -282,12 +263,16 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 class Table:
-    """A csv file that only grows, by whole rows; a resume cuts it back to the length that its checkpoint knows."""
+    """A csv file that only grows, by whole rows, begun with its first ones, whose keys are its columns. A resume cuts it back to the
+    length that its checkpoint knows; without one it is begun anew."""
 
-    def __init__(self, path: Path, columns: Sequence[str], length: int | None = None) -> None:
-        self.path, self.columns = path, tuple(columns)
-        if length is None:
-            write_atomically(path, _csv([self.columns]))
+    def __init__(self, path: Path, length: int = 0) -> None:
+        self.path = path
+        if length == 0:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"{path} cannot be begun anew ({error.strerror}).") from None
         elif not path.is_file() or path.stat().st_size < length:
             raise StorageError(f"{path} has lost rows that its checkpoint knows of; put the file back or move the run folder away.")
         else:
@@ -295,19 +280,29 @@ class Table:
                 file.truncate(length)
                 file.flush()
                 os.fsync(file.fileno())
+        self._columns = self._read_columns() if length else ()
 
     @property
     def length(self) -> int:
-        return self.path.stat().st_size
+        return self.path.stat().st_size if self._columns else 0
 
     def append(self, *rows: Mapping[str, Any]) -> None:
+        if not rows:
+            return
+        columns = self._columns or tuple(rows[0])
         for row in rows:
-            if row.keys() != set(self.columns):
-                raise ValueError(f"A row of {self.path.name} has the columns {', '.join(row)}; they must be {', '.join(self.columns)}.")
+            if row.keys() != set(columns):
+                raise ValueError(f"A row of {self.path.name} has the columns {', '.join(row)}; they must be {', '.join(columns)}.")
+        values = [[row[name] for name in columns] for row in rows]
         with self._opened("ab") as file:
-            file.write(_csv([[row[name] for name in self.columns] for row in rows]))
+            file.write(_csv(values if self._columns else [columns, *values]))
             file.flush()
             os.fsync(file.fileno())
+        self._columns = columns
+
+    def _read_columns(self) -> tuple[str, ...]:
+        with self._opened("rb") as file:
+            return tuple(next(csv.reader([file.readline().decode("utf-8", "replace")]), ()))
 
     @contextlib.contextmanager
     def _opened(self, mode: str) -> Iterator[IO[bytes]]:
@@ -324,23 +319,16 @@ def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-class Progress(Table):
-    """progress.csv: one row per evaluation."""
-
-    def __init__(self, path: Path, length: int | None = None) -> None:
-        super().__init__(path, COLUMNS, length)
-
-
 class Tables:
-    """Files that a method keeps besides progress.csv: tables/NAME.csv, each begun with its first rows, whose keys are its
-    columns. `lengths` belongs into the checkpoint; what it does not know of is removed on resume."""
+    """What a method keeps besides progress.csv: tables/NAME.csv. `lengths` belongs into the checkpoint; what it does not know of is
+    removed on resume."""
 
     def __init__(self, folder: Path, lengths: Mapping[str, int] | None = None) -> None:
         self.folder, known = folder, lengths or {}
         for path in folder.glob("*.csv"):
             if path.stem not in known:
                 path.unlink()
-        self._tables = {name: Table(self._path(name), self._columns(name), length) for name, length in known.items()}
+        self._tables = {name: Table(self._path(name), length) for name, length in known.items()}
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -353,15 +341,8 @@ class Tables:
             if rows:
                 if name not in self._tables:
                     self.folder.mkdir(exist_ok=True)
-                    self._tables[name] = Table(self._path(name), tuple(rows[0]))
+                    self._tables[name] = Table(self._path(name))
                 self._tables[name].append(*rows)
 
     def _path(self, name: str) -> Path:
         return self.folder / f"{name}.csv"
-
-    def _columns(self, name: str) -> Sequence[str]:
-        try:
-            with open(self._path(name), newline="", encoding="utf-8") as file:
-                return next(csv.reader(file), [])
-        except (OSError, UnicodeDecodeError):
-            return []  # Table says what is wrong

@@ -20,13 +20,15 @@ from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
 from codesign_bench.experiment.process import process_json
-from codesign_bench.experiment.run_folder import Progress, RunFolder, Tables, configuration_hash, write_atomically
+from codesign_bench.experiment.run_folder import RunFolder, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.ppo import LearningError
+from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.rehearsal import rehearse
 from codesign_bench.simulation.workers import available_cores
 from codesign_bench.structured import build
 from codesign_bench.tasks import Task, task_from_config
@@ -176,13 +178,15 @@ class Run:
         self.streams = Streams(plan.settings.seed)
         groups, device = plan.settings.sampler.groups, plan.settings.device
         context = Context(plan.task, plan.budget, self.streams, self.ledger, groups, plan.workers, device, self.save)
+        self.measured = rehearse(plan.task)
         self.method = plan.method_class(plan.method_config, context)
         self.iteration, self.evaluations = 0, 0
+        self.problem_said = False
         self.best_return = -np.inf
         self.designs, self.unstable = 0, 0
         self.train_returns: list[float] = []
         self.seconds_before, self.started = 0.0, time.monotonic()
-        self.progress = self._resume(state) if state is not None else Progress(folder.progress)
+        self.progress = Table(folder.progress, self._resume(state) if state is not None else 0)
         self.tables = Tables(folder.tables, state["tables"] if state is not None else None)
         self.steps_at_start = self.ledger.charged
         self.display = Display(plan.settings.progress, self.ledger.charged, plan.budget.until, folder.path)
@@ -193,12 +197,20 @@ class Run:
     def note(self, iteration: Iteration) -> None:
         self.iteration += 1
         self.train_returns += [episode.total_return for episode in iteration.episodes]
-        self.unstable += sum(episode.unstable for episode in iteration.episodes)
+        problems = [episode.problem for episode in iteration.episodes if episode.problem]
+        self.unstable += len(problems)
+        self._say_problem(next((problem for problem in problems if problem != UNSTABLE), None))
         self.designs += iteration.new_designs
         self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
         with self.signals.protected():
             self.tables.append(iteration.tables)
+
+    def _say_problem(self, problem: str | None) -> None:
+        """The first time that an episode was ended for another reason than its simulation: the task itself has a fault."""
+        if problem is not None and not self.problem_said:
+            self.problem_said = True
+            print(f"warning: {problem}; such episodes end there and count as unstable in progress.csv.", file=sys.stderr)
 
     def evaluation_is_due(self) -> bool:
         every, charged = self.plan.budget.evaluate_every, self.ledger.charged
@@ -215,23 +227,19 @@ class Run:
         self.ledger.meter_evaluation(evaluation.steps)
         better = evaluation.return_mean > self.best_return
         self.best_return = max(self.best_return, evaluation.return_mean)
+        seconds = time.monotonic() - self.started
         row = {
             "iteration": self.iteration,
             "steps": self.ledger.charged,
-            "return_mean": evaluation.return_mean,
-            "return_std": evaluation.return_std,
+            **dict.fromkeys(self.measured, 0.0),
+            **evaluation.columns,
             "best_return": self.best_return,
             "train_return": float(np.mean(self.train_returns)) if self.train_returns else float("nan"),
-            "episode_length": evaluation.episode_length,
-            "net_displacement": evaluation.net_displacement,
-            "net_to_path": evaluation.net_to_path,
-            "bodies": evaluation.bodies,
             "designs": self.designs,
-            "at_bounds": evaluation.at_bounds,
             "unstable": self.unstable,
             "eval_steps": self.ledger.evaluation,
-            "steps_per_second": (self.ledger.charged - self.steps_at_start) / (time.monotonic() - self.started),
-            "seconds": self.seconds,
+            "steps_per_second": (self.ledger.charged - self.steps_at_start) / seconds,
+            "seconds": self.seconds_before + seconds,
         }
         self.train_returns = []
         with self.signals.protected():
@@ -284,13 +292,14 @@ class Run:
             "tables": self.tables.lengths,
         }
 
-    def _resume(self, state: dict[str, Any]) -> Progress:
+    def _resume(self, state: dict[str, Any]) -> int:
+        """Length of progress.csv."""
         self.method.load_state_dict(state["method"])
         self.ledger.load_state_dict(state["ledger"])
         self.iteration, self.evaluations = state["iteration"], state["evaluations"]
         self.best_return, self.designs, self.unstable = state["best_return"], state["designs"], state["unstable"]
         self.train_returns, self.seconds_before = list(state["train_returns"]), state["seconds"]
-        return Progress(self.folder.progress, state["progress_length"])
+        return int(state["progress_length"])
 
     def _save_design(self, name: str, evaluation: Evaluation) -> None:
         task = evaluation.task

@@ -1,10 +1,10 @@
-"""One compiled design: model, data, precomputed index arrays, reset and step. No Python runs per node and step."""
+"""One compiled design: model, data, where its coordinates stand, start, stop and go on. Stepping is in bodies.py."""
 
 from __future__ import annotations
 
 import copy
-import math
 from collections import OrderedDict
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import mujoco
@@ -16,40 +16,35 @@ from codesign_bench.design.mjcf import skeleton_mjcf, to_mjcf
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.quiet import be_quiet
+from codesign_bench.simulation.bodies import Bodies
 from codesign_bench.simulation.refit import Refit
-from codesign_bench.tasks.base import VELOCITY_LIMIT, StateSources, Task
+from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
-
-RAISE_BY = 0.05
-"""Metres by which a body is lifted as long as it touches the ground at the start."""
 
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)
 """Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
-LIMIT = 1e20
-"""Square of the largest coordinate that MuJoCo itself takes for finite."""
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
-
 
 _Skeleton = tuple[bytes | bool | tuple[FixedGeom, ...], ...]
 """What two designs must share to use the same compiled model."""
 
 
-class Step(NamedTuple):
-    """Outcome of one environment step: the reward, its parts, and why the episode would end here."""
+class StepResult(NamedTuple):
+    """Outcome of one environment step of one body: the reward and its parts, why the episode ends here if it does, and the task's
+    metrics."""
 
     reward: float
-    forward: float
-    alive: float
-    control_cost: float
     dx: float
-    fallen: bool
-    unstable: bool
+    ended: bool
+    problem: str
+    parts: dict[str, float]
+    metrics: dict[str, float]
 
 
 class Body:
-    """A design in its task's scene, ready to simulate."""
+    """A design in its task's scene, ready to simulate. See tasks/state.py, SimulatedBody, for what tasks may look at."""
 
     def __init__(self, design: Design, task: Task) -> None:
         be_quiet()
@@ -63,20 +58,15 @@ class Body:
         else:
             self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene))
             self.data = mujoco.MjData(self.model)
-        num_qpos, num_qvel, nodes = self.model.nq, self.model.nv, np.arange(design.num_nodes)
-        # hinges come last among the joints, depth first
-        hinge_qpos, hinge_qvel = nodes + num_qpos - len(nodes), nodes + num_qvel - len(nodes)
-        sources = StateSources(num_qpos, num_qvel, joint_qpos=hinge_qpos, joint_qvel=num_qpos + hinge_qvel)
-        self._sources_by_place = task.state_sources(sources)
+        hinges = np.arange(design.num_nodes - 1)  # after the root's coordinates, depth first
+        self._hinges_qpos, self._hinges_qvel = task.scene.root_qpos + hinges, task.scene.root_qvel + hinges
+        self.num_qpos, self.num_qvel = task.scene.root_qpos + len(hinges), task.scene.root_qvel + len(hinges)
+        self.objects = tuple(_coordinates(self.model, part.name) for part in task.scene.objects)
+        """(qpos, qvel): the coordinates of each object that can move."""
         self._take_node_order()
         self.qpos, self.qvel, self.ctrl = self.data.qpos, self.data.qvel, self.data.ctrl
         self._warnings = self.data.warning.number[_DIVERGED]
-        self.source_size = sources.extra + 1
-        self._source = np.zeros(self.source_size)
-        self._source_qpos = self._source[:num_qpos]
-        self._source_qvel = self._source[num_qpos : num_qpos + num_qvel]
-        self._alive = task.config.reward.alive
-        self._frame_skip = task.scene.frame_skip
+        self.drawn: Array = np.zeros(0)
 
     def become(self, design: Design) -> None:
         """Turns into another design that differs from this one in attributes and joint offsets alone."""
@@ -89,73 +79,89 @@ class Body:
         """The model numbers its joints and motors depth first; a design's nodes may come in any order of growth."""
         topology = self.task.space.topology(self.design)
         self.motor_nodes = topology.order[1:]
-        self.sources = self._sources_by_place[topology.place]
+        self.hinge_qpos, self.hinge_qvel = (hinges[topology.place[1:] - 1] for hinges in (self._hinges_qpos, self._hinges_qvel))
+        self.__dict__.pop("_alone", None)
 
     def reset(self, rng: np.random.Generator) -> None:
-        """The start of the execution stage: reference pose plus uniform noise, lifted off the ground if the task says so."""
-        start, model, data = self.task.config.start, self.model, self.data
-        mujoco.mj_resetData(model, data)
-        data.qpos[:] = model.qpos0 + rng.uniform(-start.noise, start.noise, model.nq)
-        data.qvel[:] = rng.uniform(-start.noise, start.noise, model.nv)
-        if self.task.scene.root == "free":
-            if start.height is not None:
-                data.qpos[2] = start.height
-            mujoco.mj_normalizeQuat(model, data.qpos)
-        elif start.height is not None:
-            data.qpos[1] = start.height
-        if self.task.config.raise_from_ground:
-            height = 2 if self.task.scene.root == "free" else 1
-            while self.touches_ground() and data.qpos[height] < self.task.max_height:
-                data.qpos[height] += RAISE_BY
+        """The start of the execution stage, as the task has it."""
+        mujoco.mj_resetData(self.model, self.data)
+        self.drawn = np.zeros(0)
+        self.task.start(self, rng)
+        self.drawn = np.ravel(np.asarray(self.drawn, dtype=np.float64))
+        mujoco.mj_normalizeQuat(self.model, self.data.qpos)
+        if self.task.uses_data:
+            self.update_data()
 
     def touches_ground(self) -> bool:
         mujoco.mj_fwdPosition(self.model, self.data)
-        on_world = self.model.geom_bodyid[self.data.contact.geom] == 0
-        return bool(on_world.any())
+        bodies = self.model.geom_bodyid[self.data.contact.geom]
+        mine = (bodies > 0) & (bodies <= self.design.num_nodes)
+        return bool(((bodies == 0).any(axis=1) & mine.any(axis=1)).any())
 
-    def step(self, control: Array) -> Step:
-        """Advances by one environment step under a control per node ([nodes]; the root's entry is ignored)."""
-        qpos, qvel, task = self.qpos, self.qvel, self.task
-        self.ctrl[:] = control[self.motor_nodes]
-        before = float(qpos[0])
-        try:
-            mujoco.mj_step(self.model, self.data, self._frame_skip)
-        except mujoco.FatalError:
-            return UNSTABLE
-        # MuJoCo tests a state before it steps, so the state after the last substep is tested here (NaN fails as well)
-        if self.diverged() or not float(qpos.dot(qpos)) + float(qvel.dot(qvel)) < LIMIT:
-            return UNSTABLE
-        dx = float(qpos[0]) - before
-        forward, cost = task.forward_reward(dx), task.control_cost(control[1:])
-        reward = forward + self._alive - cost
-        if not math.isfinite(reward):
-            return UNSTABLE
-        return Step(reward, forward, self._alive, cost, dx, bool(task.fallen(qpos)), False)
+    def update_data(self) -> None:
+        """Brings everything that MuJoCo derives from the state (positions, contacts, forces, sensors) up to date, and leaves the
+        simulation as it was: the solver's next warm start is kept."""
+        warm_start = self.data.qacc_warmstart.copy()
+        mujoco.mj_forward(self.model, self.data)
+        self.data.qacc_warmstart[:] = warm_start
 
     def diverged(self) -> bool:
         """Whether MuJoCo met a state that is not finite."""
         return bool(self._warnings.tobytes() != _NO_WARNINGS)
 
+    # ---- a batch of one ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _alone(self) -> Bodies:
+        return Bodies(self.task, [self], [slice(0, self.design.num_nodes)])
+
+    def step(self, control: Array) -> StepResult:
+        """Advances by one environment step under a control per node ([nodes]; the root's entry is ignored)."""
+        self._alone.reread(0)
+        outcome = self._alone.step(control)
+        parts = {name: outcome.part(name, 0) for name in outcome.parts}
+        measured = self.task.measure(outcome.step) if self.task.metrics else {}
+        metrics = {name: float(np.ravel(measured[name])[0]) for name in self.task.metrics}
+        return StepResult(*outcome.each()[0], parts, metrics)
+
     def state(self) -> Array:
-        """Simulator state of every node, [nodes, state_size]; velocities are clipped."""
-        np.copyto(self._source_qpos, self.qpos)
-        np.minimum(self.qvel, VELOCITY_LIMIT, out=self._source_qvel)
-        np.maximum(self._source_qvel, -VELOCITY_LIMIT, out=self._source_qvel)
-        self._source[-1] = self.task.extra(self.qpos)
-        return self._source[self.sources]
+        """What every node observes, [nodes, state_size]."""
+        self._alone.reread(0)
+        out = np.zeros((self.design.num_nodes, self.task.state_size))
+        self._alone.observe(out)
+        return out
+
+    def ended(self) -> bool:
+        """Whether the task ends an episode in this state."""
+        self._alone.reread(0)
+        return bool(np.any(self.task.ended(self._alone.state)))
+
+    # ---- stop and go on ----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Array:
-        """MuJoCo's full integration state, warm start included; `restore` continues bit-equally."""
+        """MuJoCo's full integration state, warm start included, and what the task drew; `restore` continues bit-equally."""
         state = np.empty(mujoco.mj_stateSize(self.model, _STATE))
         mujoco.mj_getState(self.model, self.data, state, _STATE)
-        return state
+        return np.concatenate([state, self.drawn])
 
     def restore(self, state: Array) -> None:
+        size = mujoco.mj_stateSize(self.model, _STATE)
         mujoco.mj_resetData(self.model, self.data)
-        mujoco.mj_setState(self.model, self.data, state, _STATE)
+        mujoco.mj_setState(self.model, self.data, state[:size], _STATE)
+        self.drawn = np.array(state[size:])
+        if self.task.uses_data:
+            self.update_data()
 
 
-UNSTABLE = Step(0.0, 0.0, 0.0, 0.0, 0.0, False, True)
+def _coordinates(model: mujoco.MjModel, name: str) -> tuple[Array, Array]:
+    """Places in qpos and qvel of the joints of a body."""
+    body = model.body(name)
+    dofs = np.arange(body.dofadr[0], body.dofadr[0] + body.dofnum[0])
+    joints = range(body.jntadr[0], body.jntadr[0] + body.jntnum[0])
+    sizes = {mujoco.mjtJoint.mjJNT_FREE: 7, mujoco.mjtJoint.mjJNT_BALL: 4}
+    first = int(model.jnt_qposadr[joints[0]])
+    count = sum(sizes.get(int(model.jnt_type[joint]), 1) for joint in joints)
+    return np.arange(first, first + count), dofs
 
 
 class BodyPool:

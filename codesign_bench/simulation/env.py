@@ -24,22 +24,24 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
 
     Action, Box(max_bodies, 7), one row per body in the order of the observation; rows past `num_bodies` are ignored and
     each stage reads only its own columns:
-        0     control of the body's motor (the root's is ignored)
-        1-5   change of the five normalised attributes
-        6     skeleton choice, rounded: 0 NoChange, 1 AddJoint, 2 DelJoint
+
+    - 0: control of the body's motor (the root's is ignored)
+    - 1 to 5: change of the five normalised attributes
+    - 6: skeleton choice, rounded: 0 NoChange, 1 AddJoint, 2 DelJoint
 
     Observation, Dict, padded to the task's largest design:
-        nodes        Box(max_bodies, features)  depth one-hot, simulator state (zeros while transforming), attributes
-        num_bodies   Discrete                   how many rows of `nodes` are in use
-        edges        Box(2, 2 (max_bodies - 1)) both ways between parent and child; unused columns are -1
-        joint_index  Box(max_bodies)            which joint a row is, across designs; unused entries are -1
-        stage        Discrete(3)                0 skeleton, 1 attribute, 2 execution
 
-    The reward is 0 while transforming; then the task's, whose parts are in `info`. `options={"design": Design}` at reset
-    starts from another design than the task's initial one.
+    - nodes, Box(max_bodies, features): depth one-hot, simulator state (zeros while transforming), attributes
+    - num_bodies, Discrete: how many rows of `nodes` are in use
+    - edges, Box(2, 2 (max_bodies - 1)): both ways between parent and child; unused columns are -1
+    - joint_index, Box(max_bodies): which joint a row is, across designs; unused entries are -1
+    - stage, Discrete(3): 0 skeleton, 1 attribute, 2 execution
+
+    The reward is 0 while transforming; then the task's, whose parts are in `info` (reward_NAME) beside the task's metrics.
+    `options={"design": Design}` at reset starts from another design than the task's initial one.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 25}  # noqa: RUF012 (declared so by gymnasium)
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 25}
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
         info: dict[str, Any] = {}
         step = self._episode.last_step
         if step is not None:
-            info = {"forward": step.forward, "alive": step.alive, "control_cost": step.control_cost, "unstable": step.unstable}
+            info = {f"reward_{name}": value for name, value in step.parts.items()} | step.metrics | {"unstable": bool(step.problem)}
         if terminated or truncated:
             info["net_displacement"], info["path"] = self._episode.net, self._episode.path
         return self._observation(), reward, terminated, truncated, info
@@ -122,13 +124,9 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
 
     def _observation(self) -> dict[str, Any]:
         episode, space = self._episode, self.task.space
-        nodes, depths = episode.design.num_nodes, space.num_depths
+        nodes, design = episode.design.num_nodes, episode.design
         features = np.zeros((space.max_nodes, self.task.feature_size))
-        features[np.arange(nodes), episode.topology.depth] = 1.0
-        state = episode.state()
-        if state is not None and np.isfinite(state).all():
-            features[:nodes, depths : depths + self.task.state_size] = state
-        features[:nodes, depths + self.task.state_size :] = episode.design.attributes
+        features[:nodes] = self.task.features.features(episode.topology.depth, design.attributes, episode.state(), np.float64)
         edges = np.full((2, 2 * (space.max_nodes - 1)), -1, dtype=np.int64)
         edges[:, : 2 * (nodes - 1)] = episode.topology.edges
         joint_index = np.full(space.max_nodes, -1, dtype=np.int64)

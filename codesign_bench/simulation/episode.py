@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -17,7 +18,8 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import Topology
 from codesign_bench.design.transform import attribute_transform, skeleton_transform
 from codesign_bench.errors import ConfigError
-from codesign_bench.simulation.body import UNSTABLE, Body, BodyPool, Step
+from codesign_bench.simulation.bodies import UNSTABLE, Outcomes
+from codesign_bench.simulation.body import Body, BodyPool, StepResult
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
@@ -57,7 +59,11 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """What remains of a finished episode. Return and displacement are those of the execution stage."""
+    """What remains of a finished episode. Return and displacement are those of the execution stage.
+
+    - problem: why it could not go on (an unstable simulation, a task that failed); empty if all was well
+    - measured: in evaluations, the parts of the return (reward_NAME) and the task's own metrics
+    """
 
     slot: int
     total_return: float
@@ -66,7 +72,16 @@ class EpisodeRecord:
     net_displacement: float
     path: float
     bodies: int
-    unstable: bool
+    problem: str
+    measured: dict[str, float]
+
+    @property
+    def unstable(self) -> bool:
+        return bool(self.problem)
+
+
+NOT_BUILT = StepResult(0.0, 0.0, False, UNSTABLE, {}, {})
+"""The first step of a design that MuJoCo refuses."""
 
 
 class Episode:
@@ -79,14 +94,16 @@ class Episode:
         self.body: Body | None = None
         self.design: Design = task.initial_design
         self.topology: Topology = task.space.topology(self.design)
-        self.last_step: Step | None = None
+        self.last_step: StepResult | None = None
         self._clear()
 
     def _clear(self) -> None:
         self.time = 0
         self.stage = self._stage_now()
-        self.unstable = False
+        self.problem = ""
         self.total_return = self.net = self.path = 0.0
+        self._sums: dict[str, float] = {}
+        self._metrics: dict[str, float] = {}
 
     def _stage_now(self) -> Stage:
         if self.time < self.steps.skeleton:
@@ -105,8 +122,8 @@ class Episode:
         self._enter_execution_if_due()
 
     def state(self) -> Array | None:
-        """Simulator state [nodes, state_size], or None in the transform stages."""
-        return None if self.acting_body is None else self.acting_body.state()
+        """Simulator state [nodes, state_size], or None in the transform stages and where it is not finite."""
+        return None if self.acting_body is None or self.problem else self.acting_body.state()
 
     @property
     def acting_body(self) -> Body | None:
@@ -128,8 +145,19 @@ class Episode:
         return Outcome(0.0, False, False)
 
     def record(self) -> EpisodeRecord:
-        bodies = self.design.num_nodes
-        return EpisodeRecord(self.slot, self.total_return, self.time, self.execution_time, self.net, self.path, bodies, self.unstable)
+        means = {name for name, kind in self.task.metrics.items() if kind == "mean"}
+        metrics = {name: value / self.execution_time if name in means else value for name, value in self._metrics.items()}
+        return EpisodeRecord(
+            slot=self.slot,
+            total_return=self.total_return,
+            steps=self.time,
+            execution_steps=self.execution_time,
+            net_displacement=self.net,
+            path=self.path,
+            bodies=self.design.num_nodes,
+            problem=self.problem,
+            measured={**{f"reward_{name}": value for name, value in self._sums.items()}, **metrics},
+        )
 
     def _set_design(self, design: Design) -> None:
         if design is not self.design:
@@ -149,21 +177,31 @@ class Episode:
         self.body.reset(self._rng)
 
     def _execute(self, control: Array) -> Outcome:
-        self.last_step = step = self.body.step(control) if self.body is not None else UNSTABLE
-        return self.executed(step.reward, step.dx, step.fallen, step.unstable)
+        self.last_step = step = self.body.step(control) if self.body is not None else NOT_BUILT
+        return self.executed(step.reward, step.dx, step.ended, step.problem)
 
-    def executed(self, reward: float, dx: float, fallen: bool, unstable: bool) -> Outcome:
+    def executed(self, reward: float, dx: float, ended: bool, problem: str) -> Outcome:
         """Takes note of a step of the simulator."""
         self.time += 1
         self.total_return += reward
         self.net += dx
         self.path += abs(dx)
-        self.unstable = unstable
-        ended = fallen or unstable
-        timeout = self.time >= self._end and not ended
+        self.problem = problem
+        over = ended or bool(problem)
+        timeout = self.time >= self._end and not over
         if timeout and self.task.config.time_limit == "truncate":
             return Outcome(reward, False, True)
-        return Outcome(reward, ended or timeout, False)
+        return Outcome(reward, over or timeout, False)
+
+    def measure(self, outcomes: Outcomes, measured: Mapping[str, Any], body: int) -> None:
+        """Adds what a step of this episode's body was measured at: the parts of its reward, and the task's metrics."""
+        for name in outcomes.parts:
+            self._sums[name] = self._sums.get(name, 0.0) + outcomes.part(name, body)
+        for name, kind in self.task.metrics.items():
+            value, before = float(np.broadcast_to(measured[name], outcomes.reward.shape)[body]), self._metrics.get(name)
+            if before is not None and kind != "last":
+                value = max(before, value) if kind == "max" else before + value
+            self._metrics[name] = value
 
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 

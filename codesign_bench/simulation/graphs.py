@@ -23,13 +23,12 @@ Array = NDArray[Any]
 class DesignTable:
     """Designs stored once each, however many steps are taken with them.
 
-    offsets      [designs + 1]   first node of each design
-    parents      [nodes]         within the design, -1 for the root
-    depth        [nodes]
-    sibling      [nodes]         rank among the children of its parent, from 0
-    joint_index  [nodes]         among the indices that the task can reach
-    attributes   [nodes, 5]      normalised
-    can_add, can_delete [nodes]  legality of skeleton actions
+    - offsets [designs + 1]: first node of each design
+    - parents [nodes]: within the design, -1 for the root
+    - depth [nodes]; sibling [nodes]: rank among the children of its parent, from 0
+    - joint_index [nodes]: among the indices that the task can reach
+    - attributes [nodes, 5]: normalised
+    - can_add, can_delete [nodes]: legality of skeleton actions
     """
 
     offsets: Array
@@ -75,18 +74,22 @@ class DesignTable:
 class GraphBatch:
     """What a policy acts on: one graph per slot.
 
-    features     [nodes, feature_size] float32: depth one-hot, simulator state (zeros in the transform stages), attributes
-    stage        [graphs]
-    offsets      [graphs + 1]
-    parents      [nodes]      within the graph, -1 for the root
-    sibling      [nodes]      rank among the children of its parent, from 0
-    joint_index  [nodes]
-    can_add, can_delete  [nodes]
-    rng          the group's own stream of action noise
+    - features [nodes, feature_size] float32: see tasks/features.py; the simulator's state is zeros in the transform stages
+    - stage [graphs]: skeleton, attribute or execution (simulation/episode.py, Stage)
+    - time [graphs]: steps that the episode has taken, transform steps included
+    - slot [graphs]: which slot of the sampler it is; a new episode in a slot begins with time 0
+    - offsets [graphs + 1]: first node of each graph
+    - parents [nodes]: within the graph, -1 for the root
+    - sibling [nodes]: rank among the children of its parent, from 0
+    - joint_index [nodes]: which joint a node is, across designs
+    - can_add, can_delete [nodes]: legality of skeleton actions
+    - rng: the group's own stream of action noise
     """
 
     features: Array
     stage: Array
+    time: Array
+    slot: Array
     offsets: Array
     parents: Array
     sibling: Array
@@ -136,17 +139,15 @@ class Truncation(NamedTuple):
 class Rollout:
     """Steps of many slots: flat nodes, per-step offsets, one design table. Step (t, s) is slot s at time t.
 
-    designs       the table
-    design        [time, slots]  row of the table
-    stage         [time, slots]
-    node_offset   [time, slots]  first row of the step in `state` and `actions`, whose rows follow the order of the steps
-    reward        [time, slots] float64
-    terminated    [time, slots]  ends without bootstrap
-    truncated     [time, slots]  time limits that are bootstrapped (see `truncations`)
-    log_prob      [time, slots] float32, zeros if the policy gave none
-    state         [nodes, state_size] float32
-    actions       [nodes, 7] float32
-    last_design, last_stage [slots], last_state  what each slot sees after the last step
+    - designs: the table; design [time, slots]: row of the table
+    - stage [time, slots]
+    - node_offset [time, slots]: first row of the step in `state` and `actions`, whose rows follow the order of the steps
+    - reward [time, slots] float64
+    - terminated [time, slots]: ends without bootstrap
+    - truncated [time, slots]: time limits that are bootstrapped (see `truncations`)
+    - log_prob [time, slots] float32, zeros if the policy gave none
+    - state [nodes, state_size] float32; actions [nodes, 7] float32
+    - last_design, last_stage [slots], last_state: what each slot sees after the last step
     """
 
     designs: DesignTable

@@ -33,12 +33,13 @@ class Refit:
     def __init__(self, model: mujoco.MjModel, design: Design, task: Task) -> None:
         self.model, self.task = model, task
         first = 0 if design.root_bone else 1
-        count = design.num_nodes - first
+        count, end = design.num_nodes - first, 1 + design.num_nodes
         self._bones = slice(first, None)
-        bodies, geoms = slice(1 + first, None), slice(model.ngeom - count, None)
+        last = model.ngeom - len(task.scene.objects)  # objects come after the robot
+        bodies, geoms = slice(1 + first, end), slice(last - count, last)
         box = model.body_bvhadr[1 + first]
         self._to_space = _TO_SPACE[task.space.plane]
-        self._limb_pos, self._gear = model.body_pos[2:], model.actuator_gear[:, 0]
+        self._limb_pos, self._gear = model.body_pos[2:end], model.actuator_gear[:, 0]
         self._size, self._reach = model.geom_size[geoms, :2], model.geom_rbound[geoms]
         self._boxes = model.geom_aabb[geoms, 3:], model.bvh_aabb[box : box + count, 3:]
         self._centres = model.geom_pos[geoms], model.body_ipos[bodies]

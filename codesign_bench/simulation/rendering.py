@@ -73,16 +73,17 @@ class Picture:
         return self._extent()
 
     def _fitting(self, spread: Array) -> float:
-        if self.task.scene.ground.kind == "gaps":  # show a gap together with the robot
-            spread[0] = max(spread[0], 0.8 * self.task.scene.ground.period)
-        from_above = self.task.scene.root == "planar" and self.task.space.plane == "xy"
+        scene = self.task.scene
+        if scene.ground.kind == "gaps" or scene.parts:  # show a gap, or what else is there, together with the robot
+            spread[0] = max(spread[0], 0.8 * (scene.ground.period or 4.0))
+        from_above = scene.root == "planar" and self.task.space.plane == "xy"
         tall = max(spread[2], spread[1] if from_above else 0.0)
         wide = (spread[0] if from_above else max(spread[0], spread[1])) / self._aspect
         return (1.15 * max(float(tall), float(wide)) + 0.6) * 1.3 / self._zoom
 
     def _extent(self) -> tuple[Array, Array]:
         """Lower and upper corner of the box around all parts of the robot."""
-        mine = self.model.geom_bodyid > 0
+        mine = (self.model.geom_bodyid > 0) & (self.model.geom_bodyid <= self.design.num_nodes)
         centre, reach = self.data.geom_xpos[mine], self.model.geom_rbound[mine][:, None]
         return (centre - reach).min(axis=0), (centre + reach).max(axis=0)
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
+from codesign_bench.simulation.bodies import Bodies
 from codesign_bench.simulation.body import Body, BodyPool
-from codesign_bench.simulation.crowd import Crowd
 from codesign_bench.simulation.episode import (
     ACTION_SIZE,
     CONTROL,
@@ -62,11 +62,11 @@ class Sampler:
         pool = BodyPool(task)
         self._episodes = [Episode(task, steps or TransformSteps(), pool, slot) for slot in range(slots)]
         self._static: GraphBatch | None = None
-        self._crowd = Crowd(task, [], [])
+        self._bodies = Bodies(task, [], [])
         self._place: dict[int, int] = {}
         self._active: list[int] = []
-        self._one_hot = np.eye(task.space.num_depths, dtype=np.float32)
-        self._state_columns = slice(task.space.num_depths, task.space.num_depths + task.state_size)
+        self._measuring = False
+        self._state_columns = task.features.state
         self._begin_all()
 
     def collect(self, policy: Policy, steps: int) -> Rollout:
@@ -94,9 +94,10 @@ class Sampler:
 
     def play(self, policy: Policy) -> list[tuple[EpisodeRecord, Design]]:
         """One whole episode in every slot from its beginning, in the order of the slots, with the design that acted; slots
-        that have ended wait for the others."""
+        that have ended wait for the others. Their records tell what was measured on the way."""
         records: dict[int, tuple[EpisodeRecord, Design]] = {}
         self._begin_all()
+        self._measuring = True
         while self._active:
             _, decision = self._decide(policy)
             for slot, outcome in zip(self._active, self._act(decision), strict=True):
@@ -104,6 +105,7 @@ class Sampler:
                     records[slot] = self._episodes[slot].record(), self._episodes[slot].design
                     self._static = None
             self._active = [slot for slot in self._active if slot not in records]
+        self._measuring = False
         self._begin_all()
         return [records[slot] for slot in range(self.slots)]
 
@@ -126,12 +128,17 @@ class Sampler:
 
     def _act(self, decision: _Actions) -> list[Outcome]:
         """One step in every active slot. Bodies that execute do so together."""
-        executed = iter(self._crowd.step(decision.control))
+        together = self._bodies.step(decision.control) if self._place else None
+        executed = together.each() if together is not None else []
+        if together is not None and self._measuring:
+            measured = self.task.measure(together.step) if self.task.metrics else {}
+            for slot, place in self._place.items():
+                self._episodes[slot].measure(together, measured, place)
         outcomes = []
         for slot, actions in zip(self._active, decision.of_slot, strict=True):
             episode = self._episodes[slot]
             if slot in self._place:
-                outcomes.append(episode.executed(*next(executed)))
+                outcomes.append(episode.executed(*executed[self._place[slot]]))
             else:
                 before = episode.stage, episode.design, episode.body
                 outcomes.append(episode.act(actions))
@@ -145,7 +152,7 @@ class Sampler:
         if episode.stage is not stage or episode.design is not design or episode.body is not body:
             self._static = None
         elif self._static is not None and slot in self._place:
-            self._crowd.look_again(self._place[slot])
+            self._bodies.reread(self._place[slot])
 
     def _begin_all(self) -> None:
         for slot in range(self.slots):
@@ -168,22 +175,22 @@ class Sampler:
             self._static = self._gather()
         graphs = self._static
         if self._place:
-            graphs.features[self._crowd.nodes, self._state_columns] = self._crowd.state()
+            self._bodies.observe(graphs.features[:, self._state_columns])
+        graphs.time[:] = [self._episodes[slot].time for slot in self._active]
         return graphs
 
     def _gather(self) -> GraphBatch:
         active = [self._episodes[slot] for slot in self._active]
         table = DesignTable.of([episode.design for episode in active], [episode.topology for episode in active])
-        features = np.zeros((len(table.depth), self.task.feature_size), dtype=np.float32)
-        features[:, : self._one_hot.shape[1]] = self._one_hot[table.depth]
-        features[:, self._state_columns.stop :] = table.attributes
         bounds = table.offsets.tolist()
         bodies = {i: body for i, episode in enumerate(active) if (body := episode.acting_body) is not None}
-        self._crowd = Crowd(self.task, list(bodies.values()), [slice(bounds[i], bounds[i + 1]) for i in bodies])
+        self._bodies = Bodies(self.task, list(bodies.values()), [slice(bounds[i], bounds[i + 1]) for i in bodies])
         self._place = {self._active[i]: place for place, i in enumerate(bodies)}
         return GraphBatch(
-            features=features,
+            features=self.task.features.features(table.depth, table.attributes),
             stage=np.array([episode.stage for episode in active], dtype=np.int64),
+            time=np.zeros(len(active), dtype=np.int64),
+            slot=np.array(self._active, dtype=np.int64),
             offsets=table.offsets,
             parents=table.parents,
             sibling=table.sibling,

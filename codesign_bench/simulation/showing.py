@@ -47,5 +47,5 @@ def motion(design: Design, task: Task, rng: np.random.Generator, seconds: float)
             frames += 1
             yield body.data.qpos.copy()
         result = body.step(0.6 * np.sin(rate * now + phase))
-        if result.fallen or result.unstable:
+        if result.ended or result.problem:
             body.reset(rng)

@@ -1,5 +1,5 @@
-"""The tasks, by name. A class that a third party's package adds through the entry-point group `codesign_bench.tasks` is
-found by the name in a configuration."""
+"""The tasks. An environment, conf/env/NAME.yaml, names one with its key `task`; classes are found through the entry-point group
+`codesign_bench.tasks`, to which a third party's package can add its own."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.paths import env_config
+from codesign_bench.paths import env_config, options_of
 from codesign_bench.structured import merged
-from codesign_bench.tasks.base import EnvConfig, Task
+from codesign_bench.tasks.base import Task
+from codesign_bench.tasks.config import EnvConfig
 from codesign_bench.tasks.gap import Gap
 from codesign_bench.tasks.locomotion2d import Locomotion2d
 from codesign_bench.tasks.locomotion3d import Locomotion3d
@@ -24,22 +25,21 @@ __all__ = ["TASKS", "EnvConfig", "Task", "make_task", "task_from_config"]
 
 
 def make_task(name: str, **overrides: Any) -> Task:
-    """The task of that name with the numbers of conf/env/NAME.yaml; `overrides` replaces some of them.
+    """The task of an environment with the numbers of conf/env/NAME.yaml; `overrides` replaces some of them.
 
     >>> make_task("gap", reward={"alive": 0.0}).config.reward.alive
     0.0
     """
-    return task_from_config(merged(env_config(name, tuple(_known())), overrides))
+    return task_from_config(merged(env_config(name), overrides))
 
 
 def task_from_config(config: Mapping[str, Any]) -> Task:
     """The task that a complete env configuration describes."""
     if not isinstance(config, Mapping):
-        raise ConfigError(f"env is {config!r}; allowed are {', '.join(_known())}.")
-    name = config.get("name")
-    known = _known()
+        raise ConfigError(f"env is {config!r}; allowed are {', '.join(options_of('env'))}.")
+    known, name = _known(), config.get("task")
     if name not in known:
-        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(known)}.")
+        raise ConfigError(f"env.task is {name!r}; installed are {', '.join(known)}.")
     found = known[name]
     cls: type[Task] = found if isinstance(found, type) else found.load()
     return cls.from_mapping(config)

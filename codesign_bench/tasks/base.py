@@ -1,149 +1,65 @@
-"""What every task has in common: a design space, a scene, reward parts, ends, and where a node's state comes from.
+"""What every task is: a design space, a scene, and four functions that say what it asks of a robot.
 
-A task is composed of data (`EnvConfig`, all numbers from conf/env/NAME.yaml) and of the two facts that differ in code:
-which coordinates a node observes, and how far the root leans.
-
-The order of one environment step, wherever it is taken (`simulation/body.py`): apply controls, advance the simulator by
-`frame_skip` timesteps, read the change of x, form the reward, test the ends.
+`start` puts a robot into the scene, `observe` says what its nodes see, `reward` what a step was worth, `ended` whether it was the last
+one. They work on arrays over bodies (see tasks/state.py) and are the only statement of the task: the Gymnasium environment, a single
+body and the sampler's many bodies all call them (simulation/bodies.py has the order of a step).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign_bench.design.expert import expert_design
-from codesign_bench.design.graph import DEFAULT_FRICTION, NUM_ATTRIBUTES, Design, FixedGeom
+from codesign_bench.design.graph import Design
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
-from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
+from codesign_bench.tasks.config import EndConfig, EnvConfig, RewardConfig, initial_design_of, space_of
+from codesign_bench.tasks.expert import expert_design
 from codesign_bench.tasks.features import FeatureLayout
+from codesign_bench.tasks.state import SimulatedBody, State, Step
 
 Array = NDArray[Any]
-Number = TypeVar("Number", float, NDArray[Any])
-Range = tuple[float, float]
-Triple = tuple[float, float, float]
+Numbers = Array | float
+"""One for each body or joint, or one for all of them."""
 
-VELOCITY_LIMIT = 10.0
-"""Generalised velocities are clipped to this in the node features."""
-
-
-@dataclass(frozen=True)
-class RootConfig:
-    friction: Triple = DEFAULT_FRICTION
-    bone: tuple[float, float] | None = None
-    radius: float | None = None
-    start_extension: float | None = None
-    sphere: float | None = None
-
-
-@dataclass(frozen=True)
-class LimbConfig:
-    bone: tuple[float, float]
-    radius: float
-    start_extension: float
-    gear: float
-    axis: Triple
-    range: Range
-    friction: Triple = DEFAULT_FRICTION
-
-
-@dataclass(frozen=True)
-class InitialConfig:
-    root: RootConfig
-    limbs: tuple[LimbConfig, ...]
-
-
-@dataclass(frozen=True)
-class DesignConfig:
-    plane: Literal["xz", "xy"]
-    bone_offset: Range
-    gear: Range
-    radius: Range
-    start_extension: Range
-    max_children: int
-    max_depth: int
-    mask_illegal_actions: bool
-    expert: str
-    initial: InitialConfig
-
-
-@dataclass(frozen=True)
-class RewardConfig:
-    speed: Literal["forward", "absolute"]
-    alive: float
-    control_cost: float
-
-
-@dataclass(frozen=True)
-class EndConfig:
-    min_height: float | None
-    max_height: float | None
-    max_angle: float | None
-
-
-@dataclass(frozen=True)
-class StartConfig:
-    noise: float
-    height: float | None
-
-
-@dataclass(frozen=True)
-class EnvConfig:
-    """The content of conf/env/NAME.yaml."""
-
-    name: str
-    version: int
-    max_steps: int
-    discount: float
-    time_limit: Literal["terminal", "truncate"]
-    raise_from_ground: bool
-    design: DesignConfig
-    scene: Scene
-    reward: RewardConfig
-    end: EndConfig
-    start: StartConfig
+RAISE_BY = 0.05
+"""Metres by which a body is lifted as long as it touches the ground at the start."""
 
 
 class Task(ABC):
-    """A design space, a scene and a reward. Subclasses say what a node observes and how the root leans."""
+    """Subclasses state observation, reward and ends; `start` is the same in most.
 
+    - config_class: what the YAML of its environments must hold; a task with numbers of its own extends EnvConfig
+    - state_size: how many numbers a node observes of the simulator
+    - uses_data: whether the functions look at the `data` of bodies beyond qpos, qvel and time (contacts, forces, sensors, positions in
+      space); it is brought up to date after every step then, which costs about a fifth of the step
+    - metrics: names of what `measure` gives, and what becomes of it over an episode; columns of progress.csv
+    """
+
+    config_class: ClassVar[type[EnvConfig]] = EnvConfig
     state_size: ClassVar[int]
-    """Simulator state per node."""
+    uses_data: ClassVar[bool] = False
+    metrics: ClassVar[Mapping[str, Literal["sum", "mean", "last", "max"]]] = {}
 
     def __init__(self, config: EnvConfig) -> None:
-        if config.max_steps < 1:
-            raise ConfigError(f"env.max_steps is {config.max_steps}; allowed are whole numbers from 1 up.")
-        if config.start.noise < 0:
-            raise ConfigError(f"env.start.noise is {config.start.noise}; allowed are numbers from 0 up.")
-        end = config.end
-        if end.min_height is not None and end.max_height is not None and end.min_height >= end.max_height:
-            raise ConfigError(f"env.end.min_height is {end.min_height}; allowed are numbers below max_height, {end.max_height}.")
-        if end.max_angle is not None and end.max_angle <= 0:
-            raise ConfigError(f"env.end.max_angle is {end.max_angle}; allowed are degrees above 0, or null for no limit.")
-        if not 0 < config.discount <= 1:
-            raise ConfigError(f"env.discount is {config.discount}; allowed are numbers above 0, up to 1.")
         self.config = config
-        self.name, self.version = config.name, config.version
-        self.scene, self.dt = config.scene, config.scene.dt
-        self.space = _space(config.design)
-        self.initial_design = _initial_design(config.design, self.space)
+        self.name, self.title, self.version = config.name, config.title, config.version
+        self.scene = self.furnished(config.scene)
+        self.dt = self.scene.dt
+        self.space = space_of(config.design)
+        self.initial_design = initial_design_of(config.design, self.space)
         self.space.check(self.initial_design)
-        infinity = math.inf
-        self._min_height = -infinity if config.end.min_height is None else config.end.min_height
-        self._max_height = infinity if config.end.max_height is None else config.end.max_height
-        self._max_angle = infinity if config.end.max_angle is None else math.radians(config.end.max_angle)
+        self.limits = Limits(config.end)
 
     @classmethod
     def from_mapping(cls, value: Mapping[str, Any]) -> Task:
-        return cls(build(EnvConfig, value, "env"))
+        return cls(build(cls.config_class, value, "env"))
 
     @property
     def features(self) -> FeatureLayout:
@@ -152,10 +68,6 @@ class Task(ABC):
     @property
     def feature_size(self) -> int:
         return self.features.size
-
-    @property
-    def max_height(self) -> float:
-        return self._max_height
 
     def with_expert(self) -> Task:
         """This task with the expert as its initial design, and bounds widened where the expert lies outside them."""
@@ -170,120 +82,62 @@ class Task(ABC):
         task.initial_design = design
         return task
 
-    # ---- what a node observes ----------------------------------------------------------------------------------------
+    # ---- what a task says --------------------------------------------------------------------------------------------
+
+    def furnished(self, scene: Scene) -> Scene:
+        """The YAML's scene with what the task itself puts there, computed from its own numbers: stairs, walls, objects, sensors."""
+        return scene
+
+    def start(self, body: SimulatedBody, rng: np.random.Generator) -> None:
+        """Sets qpos and qvel, and maybe `drawn`, of a body in its reference pose (simulated time 0). Here: noise on all coordinates of
+        the robot, then the root's height, then, if the YAML says so, lifted while a part touches the ground."""
+        start, positions, velocities = self.config.start, body.num_qpos, body.num_qvel
+        body.qpos[:positions] = body.model.qpos0[:positions] + rng.uniform(-start.noise, start.noise, positions)
+        body.qvel[:velocities] = rng.uniform(-start.noise, start.noise, velocities)
+        height = 2 if self.scene.root == "free" else 1
+        if start.height is not None:
+            body.qpos[height] = start.height
+        while self.config.raise_from_ground and body.touches_ground() and body.qpos[height] < self.limits.max_height:
+            body.qpos[height] += RAISE_BY
 
     @abstractmethod
-    def state_sources(self, sources: StateSources) -> Array:
-        """[nodes, state_size]: for each number a node observes, its position in the source vector."""
-
-    # Poses are arrays [..., coordinates], one or many at once, of which only the root's, the first, may be looked at; a number
-    # that is the same in all poses may be returned as one.
-
-    @property
-    def root_coordinates(self) -> int:
-        return 7 if self.scene.root == "free" else 3
-
-    def extra(self, qpos: Array) -> Array | float:
-        """One number computed from the pose that nodes may observe besides coordinates."""
-        return 0.0
-
-    # ---- reward and end ----------------------------------------------------------------------------------------------
-
-    def forward_reward(self, dx: Number) -> Number:
-        """Speed of the root along x over one step, m/s."""
-        speed = dx / self.dt
-        return abs(speed) if self.config.reward.speed == "absolute" else speed
-
-    def control_cost(self, control: Array) -> float:
-        """Weighted mean over motors of the squared, unclipped control."""
-        weight = self.config.reward.control_cost
-        return weight * float(control.dot(control)) / len(control) if weight else 0.0
+    def observe(self, state: State) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
+        """What the root observes ([bodies] each) and what every other node observes ([joints] each): `state_size` numbers both."""
 
     @abstractmethod
-    def height(self, qpos: Array) -> Array | float:
-        """Of the root, metres."""
+    def reward(self, step: Step) -> Mapping[str, Numbers]:
+        """The parts of the reward by name, [bodies] each; the reward is their sum."""
 
     @abstractmethod
-    def angle(self, qpos: Array) -> Array | float:
-        """How far the root leans, radians, not negative."""
+    def ended(self, state: State) -> Array | bool:
+        """[bodies]: whether the episode ends here, before its time limit."""
 
-    def fallen(self, qpos: Array) -> Array | bool:
-        """Whether the episode ends early in this pose."""
-        height = self.height(qpos)
-        return (height <= self._min_height) | (height >= self._max_height) | (self.angle(qpos) >= self._max_angle)
-
-
-@dataclass(frozen=True)
-class StateSources:
-    """Positions in a body's source vector: all of qpos, all of qvel (clipped), a zero, and the task's extra number.
-
-    joint_qpos, joint_qvel  [nodes] positions of each node's hinge angle and rate; the root's entries are meaningless
-    """
-
-    num_qpos: int
-    num_qvel: int
-    joint_qpos: Array
-    joint_qvel: Array
-
-    @property
-    def zero(self) -> int:
-        return self.num_qpos + self.num_qvel
-
-    @property
-    def extra(self) -> int:
-        return self.zero + 1
-
-    def qvel(self, i: int) -> int:
-        return self.num_qpos + i
-
-    def table(self, root: list[int], other: list[Any]) -> Array:
-        """Rows for the root and for every other node; an array among `other` gives each node its own entry."""
-        table = np.empty((len(self.joint_qpos), len(other)), dtype=np.int64)
-        for i, column in enumerate(other):
-            table[:, i] = column
-        table[0] = root
-        return table
+    def measure(self, step: Step) -> Mapping[str, Numbers]:
+        """What `metrics` names, [bodies] each. Asked for in evaluations and by the Gymnasium environment only."""
+        return {}
 
 
-def _space(config: DesignConfig) -> DesignSpace:
-    pairs = (config.bone_offset, config.bone_offset, config.gear, config.radius, config.start_extension)
-    return DesignSpace(
-        plane=config.plane,
-        lower=tuple(p[0] for p in pairs),
-        upper=tuple(p[1] for p in pairs),
-        root_children=len(config.initial.limbs),
-        max_children=config.max_children,
-        max_depth=config.max_depth,
-    )
+class Limits:
+    """Heights and angles of the root beyond which an episode ends; infinite where the YAML says null."""
+
+    def __init__(self, end: EndConfig) -> None:
+        self.min_height = -math.inf if end.min_height is None else end.min_height
+        self.max_height = math.inf if end.max_height is None else end.max_height
+        self.max_angle = math.inf if end.max_angle is None else math.radians(end.max_angle)
+
+    def passed(self, height: Array, angle: Array) -> Array:
+        """Metres, and radians from upright; reaching a limit passes it."""
+        passed: Array = (height <= self.min_height) | (height >= self.max_height) | (angle >= self.max_angle)
+        return passed
 
 
-def _initial_design(config: DesignConfig, space: DesignSpace) -> Design:
-    root, limbs = config.initial.root, config.initial.limbs
-    if root.bone is None:
-        if root.sphere is None:
-            raise ConfigError("env.design.initial.root has neither a bone nor a sphere; allowed is one of them.")
-        values = [[0.0] * NUM_ATTRIBUTES]
-        geoms: tuple[FixedGeom, ...] = (FixedGeom((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), root.sphere, root.friction),)
-    else:
-        if root.radius is None or root.start_extension is None:
-            raise ConfigError("env.design.initial.root has a bone but lacks its radius or start_extension.")
-        values, geoms = [[*root.bone, 0.0, root.radius, root.start_extension]], ()
-    values += [[*limb.bone, limb.gear, limb.radius, limb.start_extension] for limb in limbs]
-    physical = np.asarray(values, dtype=np.float64)
-    nodes = len(values)
-    design = Design(
-        parents=np.array([-1] + [0] * len(limbs)),
-        attributes=np.zeros((nodes, NUM_ATTRIBUTES)),
-        axis=np.array([[0.0, 0.0, 0.0]] + [np.asarray(limb.axis) / np.linalg.norm(limb.axis) for limb in limbs]),
-        range=np.array([(0.0, 0.0)] + [limb.range for limb in limbs]),
-        friction=np.array([root.friction] + [limb.friction for limb in limbs]),
-        joint_offset=np.zeros((nodes, 3)),
-        root_bone=root.bone is not None,
-        root_geoms=geoms,
-    )
-    tunable = space.tunable(design)
-    inside = (physical >= np.asarray(space.lower)) & (physical <= np.asarray(space.upper))
-    if not np.all(inside | ~tunable):
-        i, j = np.argwhere(~inside & tunable)[0]
-        raise ConfigError(f"The initial design's node {i} has {physical[i, j]}; allowed is {space.lower[j]} to {space.upper[j]}.")
-    return replace(design, attributes=np.where(tunable, space.normalised(physical), 0.0))
+def forward_speed(step: Step, config: RewardConfig) -> Array:
+    """[bodies]: speed of the root along x over the step, m/s, without its sign if the YAML says absolute."""
+    speed = step.dx / step.dt
+    return np.abs(speed) if config.speed == "absolute" else speed
+
+
+def control_cost(step: Step, config: RewardConfig) -> Numbers:
+    """[bodies]: weighted mean over motors of the squared, unclipped control."""
+    weight = config.control_cost
+    return np.array([weight * float(control.dot(control)) / len(control) for control in step.controls]) if weight else 0.0

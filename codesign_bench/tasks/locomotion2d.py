@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
-from codesign_bench.tasks.base import Array, StateSources, Task
+from codesign_bench.tasks.base import Array, Numbers, Task, control_cost, forward_speed
+from codesign_bench.tasks.state import State, Step, clipped
 
 
 class Locomotion2d(Task):
     """Run forward in the xz-plane on flat ground (paper, appendix E).
 
-    State of the root    pitch, height, pitch rate, vz, vx
-    State of a joint     angle, 0, rate, 0, 0
-    Control              one number per joint, clipped to [-1, 1] by the motor
-    Reward               dx/dt + 1 (alive); dt = 0.008 s
-    Ends                 height <= 0.7 or >= 2.0 m, |pitch| >= 20 degrees, 1000 steps
-    Start                height 1.25 m, noise 0.005 on positions and velocities
+    - State of the root: pitch, height, pitch rate, vz, vx
+    - State of a joint: angle, 0, rate, 0, 0
+    - Control: one number per joint, clipped to [-1, 1] by the motor
+    - Reward: dx/dt + 1 (alive); dt = 0.008 s
+    - Ends: height <= 0.7 or >= 2.0 m, |pitch| >= 20 degrees, 1000 steps
+    - Start: height 1.25 m, noise 0.005 on positions and velocities
 
     Version 1: signed speed, published limits on height and pitch.
     """
 
     state_size = 5
 
-    def state_sources(self, sources: StateSources) -> Array:
-        q, v, zero = sources.joint_qpos, sources.joint_qvel, sources.zero
-        root = [2, 1, sources.qvel(2), sources.qvel(1), sources.qvel(0)]
-        return sources.table(root, [q, zero, v, zero, zero])
+    def observe(self, state: State) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
+        _, z, pitch = state.root.T
+        vx, vz, pitch_rate = clipped(state.root_velocity).T
+        return [pitch, z, pitch_rate, vz, vx], [state.angle, 0, clipped(state.rate), 0, 0]
 
-    def height(self, qpos: Array) -> Array:
-        return qpos[..., 1]
+    def reward(self, step: Step) -> Mapping[str, Numbers]:
+        config = self.config.reward
+        return {"forward": forward_speed(step, config), "alive": config.alive, "control": -control_cost(step, config)}
 
-    def angle(self, qpos: Array) -> Array:
-        return np.abs(qpos[..., 2])
+    def ended(self, state: State) -> Array | bool:
+        _, z, pitch = state.root.T
+        return self.limits.passed(z, np.abs(pitch))

@@ -11,11 +11,10 @@ import json
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
@@ -209,7 +208,7 @@ class PopulationMethod(Method):
             "cohort": self.cohort,
             "next_number": self.next_number,
             "incumbent": incumbent,
-            "episodes": torch.tensor([astuple(episode) for episode in self._episodes], dtype=torch.float64),
+            "episodes": [asdict(episode) for episode in self._episodes],
             "losses": self._losses,
         }
 
@@ -219,7 +218,7 @@ class PopulationMethod(Method):
         self.fittest = None
         if state["incumbent"] is not None:
             self.fittest = Incumbent(**{**state["incumbent"], "design": Design.from_dict(state["incumbent"]["design"])})
-        self._episodes = [_episode(row) for row in state["episodes"].tolist()]
+        self._episodes = [EpisodeRecord(**row) for row in state["episodes"]]
         self._losses = [list(row) for row in state["losses"]]
 
     def close(self) -> None:
@@ -230,8 +229,3 @@ def _birth(species: Species) -> dict[str, Any]:
     design = json.dumps(species.design.to_dict(), separators=(",", ":"))
     entry = {"species": species.number, "parent": species.parent, "born": species.born, "mutation": species.mutation}
     return {**entry, "bodies": species.design.num_nodes, "design": design}
-
-
-def _episode(row: list[float]) -> EpisodeRecord:
-    slot, total_return, steps, execution_steps, net, path, bodies, unstable = row
-    return EpisodeRecord(int(slot), total_return, int(steps), int(execution_steps), net, path, int(bodies), bool(unstable))

@@ -39,7 +39,7 @@ def viable(design: Design, task: Task) -> bool:
     except (ValueError, mujoco.FatalError):
         return False
     finite = bool(np.isfinite(body.data.qpos).all() and np.isfinite(body.data.qacc).all())
-    return finite and not task.fallen(body.data.qpos)
+    return finite and not body.ended()
 
 
 def viable_design(task: Task, additions: int, rng: Rng) -> Design:

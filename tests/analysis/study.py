@@ -15,12 +15,24 @@ from numpy.typing import NDArray
 
 from codesign_bench.command_line import load_config
 from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.experiment.run_folder import COLUMNS, configuration_hash
+from codesign_bench.experiment.reevaluation import FreshEpisodes
+from codesign_bench.experiment.run_folder import configuration_hash
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.structured import merged
 from codesign_bench.tasks import make_task
 
+COLUMNS = (
+    *("iteration", "steps", "return_mean", "return_std", "best_return", "train_return", "episode_length", "net_displacement"),
+    *("net_to_path", "bodies", "designs", "at_bounds", "unstable", "eval_steps", "steps_per_second", "seconds"),
+)
+"""Of a progress.csv."""
+
 VERSIONS = {"codesign-bench": "0.1.0", "mujoco": "4.0.0", "torch": "2.13.0"}
+
+
+def fresh_episodes(value: float, steps: int = 10_000, episodes: int = 2, evaluation_steps: int = 100) -> FreshEpisodes:
+    columns = {"return_mean": value, "return_std": 0.5, "episode_length": 10.0, "net_displacement": 1.0, "bodies": 3.0}
+    return FreshEpisodes(steps, 0, evaluation_steps, (value,) * episodes, columns)
 
 
 @cache

@@ -15,8 +15,7 @@ from codesign_bench.analysis import reading
 from codesign_bench.analysis.collect import Collection, collect, unlike
 from codesign_bench.analysis.reading import read_progress, slow_rows
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import COLUMNS
-from tests.analysis.study import VERSIONS, write_run
+from tests.analysis.study import COLUMNS, VERSIONS, write_run
 from tests.experiment.tiny import run, tiny
 
 

@@ -10,12 +10,8 @@ import pytest
 from codesign_bench.analysis import compare, measures, statistics, tables
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.report import data
-from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
-from tests.analysis.study import VERSIONS, write_run
-
-
-def fresh(value: float, steps: int = 10_000, episodes: int = 2) -> Fresh:
-    return Fresh(steps, 0, episodes, value, 0.5, 10.0, 1.0, 1.0, 3.0, 0.1, 100, (value,) * episodes)
+from codesign_bench.experiment.reevaluation import Reevaluation
+from tests.analysis.study import VERSIONS, fresh_episodes, write_run
 
 
 def test_summary_by_hand(tmp_path: Path) -> None:
@@ -72,7 +68,7 @@ def test_normalised_by_the_best_method(tmp_path: Path) -> None:
 
 
 def test_reevaluation_joins_as_columns_of_its_own(tmp_path: Path) -> None:
-    Reevaluation(fresh(5.0), None).save(write_run(tmp_path, seed=0, returns=[7.0]))
+    Reevaluation(fresh_episodes(5.0), None).save(write_run(tmp_path, seed=0, returns=[7.0]))
     (write_run(tmp_path, seed=1, returns=[7.0]) / "reevaluation.json").write_text("[")
     frame = measures.finals(collect(tmp_path, "study"))
     np.testing.assert_array_equal(frame["reevaluated"], [5.0, np.nan])
@@ -84,7 +80,7 @@ def test_reevaluation_joins_as_columns_of_its_own(tmp_path: Path) -> None:
 
 def test_reevaluations_of_unequal_effort_are_not_averaged(tmp_path: Path) -> None:
     for seed, (value, steps, episodes) in enumerate(((10.0, 20_000, 100), (20.0, 20_000, 100), (90.0, 2_000_000, 100), (50.0, 20_000, 1))):
-        again = Reevaluation(fresh(value, 40_000, episodes), fresh(value + 1, steps, episodes))
+        again = Reevaluation(fresh_episodes(value, 40_000, episodes), fresh_episodes(value + 1, steps, episodes))
         again.save(write_run(tmp_path, seed=seed))
         (tmp_path / f"study/gap/transform2act/seed_{seed}/reevaluation_incumbent.json").write_text("{}")
     collection = collect(tmp_path, "study")

@@ -27,9 +27,9 @@ from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.motion import Motion
 from codesign_bench.experiment.process import process_json
-from codesign_bench.experiment.reevaluation import Fresh, Reevaluation
+from codesign_bench.experiment.reevaluation import Reevaluation
 from codesign_bench.tasks import make_task
-from tests.analysis.study import write_run
+from tests.analysis.study import fresh_episodes, write_run
 
 HOSTILE = '<img src=x onerror="document.title=1">\'&$-->'
 GENEALOGY = (
@@ -93,8 +93,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     design = Design.from_json((folder / "designs" / "final.json").read_text())
     poses = np.random.default_rng(0).normal(size=(5, 2 + design.num_nodes))
     Motion(design, poses, 0.04, 12.5, True).save(folder)
-    fresh = Fresh(40_000, 0, 100, 7.25, 0.5, 10.0, 1.0, 1.0, 3.0, 0.1, 1234, (7.25,) * 100)
-    Reevaluation(fresh, Fresh(20_000, 0, 100, 8.5, 0.5, 10.0, 1.0, 1.0, 3.0, 0.1, 999, (8.5,) * 100)).save(folder)
+    Reevaluation(fresh_episodes(7.25, 40_000, 100, 1234), fresh_episodes(8.5, 20_000, 100, 999)).save(folder)
     return results
 
 
@@ -171,7 +170,7 @@ def test_the_ledger_holds_what_was_charged(tmp_path: Path) -> None:
 def test_report_and_tables_take_the_same_runs(tmp_path: Path) -> None:
     for seed, (returns, value) in enumerate((([1.0, 2.0, 3.0, 4.0], 10.0), ([99.0], 90.0))):
         folder = write_run(tmp_path, seed=seed, returns=returns)
-        Reevaluation(Fresh(10_000 * len(returns), 0, 2, value, 0.5, 1.0, 1.0, 1.0, 3.0, 0.1, 7, (value,) * 2), None).save(folder)
+        Reevaluation(fresh_episodes(value, 10_000 * len(returns)), None).save(folder)
     collection = collect(tmp_path, "study")
     (standing,) = data.standings(collection, "gap")
     assert (standing.row["mean"], standing.row["reevaluated"], standing.designs) == (4.0, 10.0, 400.0)

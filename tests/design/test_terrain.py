@@ -74,7 +74,7 @@ def test_an_agent_at_12_metres_per_second_does_not_run_off() -> None:
     data = body.data
     for _ in range(1000):
         data.qpos[1:], data.qvel[:] = [1.25, 0, 0], [12, 0, 0, 0]
-        assert not body.step(np.zeros(2)).unstable
+        assert not body.step(np.zeros(2)).problem
     x = float(data.qpos[0])
     assert x > 90
     data.qpos[1] = 50
@@ -87,5 +87,5 @@ def test_an_agent_over_a_gap_falls_until_the_height_ends_it() -> None:
     body.reset(np.random.default_rng(0))
     body.data.qpos[0] = 1.41
     outcomes = [body.step(np.zeros(2)) for _ in range(60)]
-    assert outcomes[-1].fallen
+    assert outcomes[-1].ended
     assert float(body.data.qpos[1]) < 1.0

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from codesign_bench.errors import BudgetError
 from codesign_bench.experiment.seeds import Streams
-from codesign_bench.simulation.budget import Ledger
 
 NAMES = [("networks",), ("minibatches",), ("sampler", 0), ("sampler", 1), ("evaluation", 0), ("evaluation", 1), ("evaluation", 0, 1)]
 
@@ -40,22 +37,3 @@ def test_streams_are_not_correlated() -> None:
 
 def test_seeds_for_torch_are_whole_numbers_that_it_takes() -> None:
     assert all(0 <= Streams(seed).integer("networks") < 2**63 for seed in range(50))
-
-
-def test_the_ledger_continues_where_it_was() -> None:
-    ledger = Ledger(100)
-    ledger.charge(60)
-    ledger.meter_evaluation(500)
-    again = Ledger(100)
-    again.load_state_dict(ledger.state_dict())
-    assert again.state_dict() == {"charged": 60, "evaluation": 500}
-    with pytest.raises(BudgetError, match="41 steps were requested but the budget of 100 has 40 left"):
-        again.charge(41)
-    again.charge(40)
-    assert again.left == 0
-
-
-@pytest.mark.parametrize("charged", [-1, 101])
-def test_the_ledger_refuses_a_state_of_another_budget(charged: int) -> None:
-    with pytest.raises(BudgetError, match=f"{charged} charged steps; the budget is 100"):
-        Ledger(100).load_state_dict({"charged": charged, "evaluation": 0})

@@ -26,7 +26,6 @@ import psutil
 from codesign_bench.command_line import run as run_command
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import WALL_CLOCK, Outcome, difference, outcome
-from codesign_bench.experiment.run_folder import COLUMNS
 from tests.experiment.tiny import changed, folder_of, status_of, tiny
 from tests.experiment.toy import Toy
 
@@ -124,10 +123,10 @@ class Case:
     def rows(self) -> list[list[str]]:
         """The whole rows of progress.csv, wall-clock columns aside."""
         path = self.folder / "progress.csv"
-        lines = path.read_bytes().split(b"\n")[1:-1] if path.exists() else []
-        fields = [line.decode(errors="replace").strip().split(",") for line in lines]
-        keep = [i for i, name in enumerate(COLUMNS) if name not in WALL_CLOCK]
-        return [[row[i] for i in keep] for row in fields if len(row) == len(COLUMNS)]
+        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+        head, *fields = [line.decode(errors="replace").strip().split(",") for line in lines] or [[]]
+        keep = [i for i, name in enumerate(head) if name not in WALL_CLOCK]
+        return [[row[i] for i in keep] for row in fields if len(row) == len(head)]
 
     def checkpoint(self) -> Path:
         return sorted((self.folder / "checkpoints").glob("*.ckpt"))[-1]

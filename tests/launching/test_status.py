@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from codesign_bench.experiment.run_folder import COLUMNS, Progress, RunFolder
+from codesign_bench.experiment.run_folder import RunFolder, Table
 from codesign_bench.launching import plan
 from codesign_bench.launching.watch import outlook
 from codesign_bench.status import RunStatus, duration, main, statuses, table
@@ -57,8 +57,7 @@ def test_speed_and_time_left(toy: Toys, tmp_path: Path) -> None:
     folder = RunFolder.of(config)
     with folder.locked():
         folder.set_status("running", steps=60, until=160)
-        progress = Progress(folder.progress)
-        progress.append({**dict.fromkeys(COLUMNS, 1.0), "steps_per_second": 20.0, "best_return": 3.5})
+        Table(folder.progress).append({"steps": 60, "steps_per_second": 20.0, "best_return": 3.5})
         (found,) = statuses(tmp_path, ["default"])
     assert (found.steps_per_second, found.seconds_left, found.best_return) == (20.0, 5.0, 3.5)
 

@@ -69,7 +69,7 @@ def measure_acting(table: Table, steps: int = 100) -> None:
                 for body, control in zip(bodies, now, strict=True):
                     body.data.ctrl[:] = control
                     mujoco.mj_step(body.model, body.data, task.scene.frame_skip)
-                    if task.fallen(body.data.qpos):
+                    if body.ended():
                         body.reset(rng)
 
         for body in bodies:

@@ -248,7 +248,7 @@ def _bare_physics(pipe: Any, task: Task, designs: tuple[Design, ...], steps: int
                 for body in bodies:
                     body.data.ctrl[:] = control
                     mujoco.mj_step(body.model, body.data, task.scene.frame_skip)
-                    if task.fallen(body.data.qpos):
+                    if body.ended():
                         body.reset(rng)
             pipe.send("done")
     except EOFError:

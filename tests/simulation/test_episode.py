@@ -137,9 +137,9 @@ def test_the_motor_clips_the_control_and_the_cost_does_not() -> None:
         actions = idle(episode)
         actions[1, 0] = control
         outcomes.append((episode.act(actions), episode.last_step))
-    assert outcomes[0][1].forward == outcomes[1][1].forward
-    assert outcomes[1][1].control_cost == pytest.approx(1e-4 * 1000.0**2)
-    assert outcomes[1][0].reward == pytest.approx(outcomes[1][1].forward - 100.0)
+    assert outcomes[0][1].parts["forward"] == outcomes[1][1].parts["forward"]
+    assert outcomes[1][1].parts["control"] == pytest.approx(-1e-4 * 1000.0**2)
+    assert outcomes[1][0].reward == pytest.approx(outcomes[1][1].parts["forward"] - 100.0)
 
 
 def test_an_infinite_control_gives_no_infinite_reward() -> None:

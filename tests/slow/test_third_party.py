@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "tests" / "third_party" / "hill_climber"
+PACKAGE = ROOT / "tests" / "third_party" / "playground"
 
 
 @pytest.mark.parametrize("page", ["adding_a_method.md", "adding_a_task.md"])
 def test_the_pages_show_the_package_as_it_is(page: str) -> None:
     """Each block that names a file is that file."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    blocks = re.findall(r"`hill_climber/([\w/.]+)`:?\n\n```\w+\n(.*?)```", text, re.DOTALL)
+    blocks = re.findall(r"`playground/([\w/.]+)`:?\n\n```\w+\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 2
     for name, content in blocks:
         assert content == (PACKAGE / name).read_text(encoding="utf-8"), name
@@ -43,7 +43,7 @@ def test_a_package_that_adds_a_method_and_a_task(tmp_path: Path) -> None:
     keys = [("gap", 0), ("crawl", 0), ("crawl", 1), ("swimmer", 0), ("swimmer", 1)]
     assert runs == dict.fromkeys(keys, ("hill_climber", "done", 400))
 
-    height = "from codesign_bench.tasks import make_task; print(make_task('crawl').max_height, make_task('crawl').scene.ground.kind)"
+    height = "from codesign_bench.tasks import make_task; print(make_task('crawl').limits.max_height, make_task('crawl').scene.ground.kind)"
     assert _call([python, "-c", height], tmp_path).stdout.split()[0] == "1.3"
     refused = subprocess.run([python, "-m", "codesign_bench", "env=mars"], cwd=tmp_path, env=_variables(), capture_output=True, text=True)
     assert refused.returncode == 2

@@ -23,7 +23,7 @@ def trajectory(body: Body, seed: int = 0) -> np.ndarray:
     rows = []
     for control in controls(body.design):
         step = body.step(control)
-        rows.append(np.concatenate([body.snapshot(), body.state().ravel(), [step.reward, step.dx, step.fallen, step.unstable]]))
+        rows.append(np.concatenate([body.snapshot(), body.state().ravel(), [step.reward, step.dx, step.ended, bool(step.problem)]]))
     return np.array(rows)
 
 

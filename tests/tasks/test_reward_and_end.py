@@ -10,7 +10,7 @@ import pytest
 
 from codesign_bench.simulation.body import Body
 from codesign_bench.simulation.env import TransformAndActEnv
-from codesign_bench.tasks import make_task
+from codesign_bench.tasks import Task, make_task
 from tests.reference.designs import random_design
 from tests.reference.observation import ends, reward
 from tests.reference.skeleton import index_strings
@@ -43,9 +43,9 @@ def test_reward_of_every_step(name: str, speed: str) -> None:
             backwards += dx < 0
             assert step.dx == dx
             assert step.reward == pytest.approx(reward(name, dx, control[1:].tolist(), absolute=speed == "absolute"), rel=1e-12, abs=1e-12)
-            assert step.reward == pytest.approx(step.forward + step.alive - step.control_cost)
-            assert step.fallen == ends(name, data.qpos)
-            assert not step.unstable
+            assert step.reward == pytest.approx(sum(step.parts.values()))
+            assert step.ended == ends(name, data.qpos)
+            assert not step.problem
     assert backwards > 0
 
 
@@ -57,10 +57,10 @@ def test_control_cost_by_hand(name: str) -> None:
     body.reset(np.random.default_rng(0))
     control = np.full(task.initial_design.num_nodes, 5.0)
     control[0] = 1e6
-    assert body.step(control).control_cost == pytest.approx(25e-4)
+    assert body.step(control).parts["control"] == pytest.approx(-25e-4)
     control[:] = 0
     control[1] = 2
-    assert body.step(control).control_cost == pytest.approx(4e-4 / (len(control) - 1))
+    assert body.step(control).parts["control"] == pytest.approx(-4e-4 / (len(control) - 1))
 
 
 @pytest.mark.parametrize("name", ["locomotion2d", "gap"])
@@ -68,7 +68,7 @@ def test_planar_runners_pay_nothing_for_control(name: str) -> None:
     task = make_task(name)
     body = Body(task.initial_design, task)
     body.reset(np.random.default_rng(0))
-    assert body.step(np.array([0.0, 3.0])).control_cost == 0
+    assert body.step(np.array([0.0, 3.0])).parts["control"] == 0
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -85,6 +85,13 @@ def test_the_roots_control_is_ignored_and_controls_are_clipped(name: str) -> Non
         states.append(body.data.qpos.copy())
     np.testing.assert_array_equal(states[0], states[1])
     np.testing.assert_array_equal(states[0], states[2])
+
+
+def ended_at(task: Task, pose: list[float]) -> bool:
+    """Whether the task ends an episode of its initial design in this pose."""
+    body = Body(task.initial_design, task)
+    body.data.qpos[:] = pose
+    return body.ended()
 
 
 def tilted(degrees: float, axis: tuple[float, float, float]) -> list[float]:
@@ -105,13 +112,13 @@ BOTH += [(1.25, -19.9999, False), (1.25, 0, False), (1.25, 340, True)]
 @pytest.mark.parametrize(("name", "case"), [(name, case) for name in PLANAR for case in PLANAR[name] + BOTH])
 def test_limits_of_planar_runners(name: str, case: tuple[float, float, bool]) -> None:
     height, pitch, over = case
-    assert bool(make_task(name).fallen(np.array([5.0, height, math.radians(pitch), 0.0]))) is over
+    assert ended_at(make_task(name), [5.0, height, math.radians(pitch), 0.0]) is over
 
 
 @pytest.mark.parametrize("name", PLANAR)
 def test_the_pitch_limit_itself_ends(name: str) -> None:
     for sign in (1, -1):
-        assert make_task(name).fallen(np.array([0.0, 1.25, sign * math.radians(20), 0.0]))
+        assert ended_at(make_task(name), [0.0, 1.25, sign * math.radians(20), 0.0])
 
 
 @pytest.mark.parametrize(
@@ -131,21 +138,21 @@ def test_the_pitch_limit_itself_ends(name: str) -> None:
     ],
 )
 def test_limits_of_locomotion3d(height: float, quaternion: list[float], over: bool) -> None:
-    assert bool(make_task("locomotion3d").fallen(np.array([0, 0, height, *quaternion, 0, 0, 0, 0]))) is over
+    assert ended_at(make_task("locomotion3d"), [0, 0, height, *quaternion, 0, 0, 0, 0]) is over
 
 
 def test_swimmer_never_ends_early() -> None:
     task = make_task("swimmer")
     for qpos in ([0, 0, 0, 0], [1e6, -1e6, 1e3, -5], [0, -100, 180, 2]):
-        assert not task.fallen(np.array(qpos, dtype=float))
+        assert not ended_at(task, qpos)
 
 
 @pytest.mark.parametrize("name", ["locomotion2d", "gap", "locomotion3d"])
 def test_limits_are_keys_and_null_is_no_limit(name: str) -> None:
     free = make_task(name, end={"min_height": None, "max_height": None, "max_angle": None})
-    pose = np.array([0, 99, 3, 0.0]) if name != "locomotion3d" else np.array([0, 0, -9, *tilted(120, (1, 0, 0)), 0, 0, 0, 0])
-    assert make_task(name).fallen(pose)
-    assert not free.fallen(pose)
+    pose = [0, 99, 3, 0.0] if name != "locomotion3d" else [0, 0, -9, *tilted(120, (1, 0, 0)), 0, 0, 0, 0]
+    assert ended_at(make_task(name), pose)
+    assert not ended_at(free, pose)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -156,10 +163,10 @@ def test_a_state_that_is_not_finite_ends_with_reward_zero(name: str) -> None:
         body.reset(np.random.default_rng(0))
         body.data.qvel[0] = value
         step = body.step(np.zeros(task.initial_design.num_nodes))
-        assert step.unstable
+        assert step.problem
         assert (step.reward, step.dx) == (0.0, 0.0)
     body.reset(np.random.default_rng(0))
-    assert not body.step(np.zeros(task.initial_design.num_nodes)).unstable
+    assert not body.step(np.zeros(task.initial_design.num_nodes)).problem
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -168,7 +175,7 @@ def test_a_control_that_is_not_a_number_is_unstable(name: str) -> None:
     body = Body(task.initial_design, task)
     body.reset(np.random.default_rng(0))
     step = body.step(np.full(task.initial_design.num_nodes, math.nan))
-    assert step.unstable
+    assert step.problem
     assert step.reward == 0
 
 

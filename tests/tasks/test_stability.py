@@ -19,7 +19,7 @@ def unstable_designs(name: str, count: int) -> int:
         body.reset(rng)
         control = np.zeros(body.design.num_nodes)
         for _ in range(100):
-            if body.step(control).unstable:
+            if body.step(control).problem:
                 unstable += 1
                 break
             assert np.isfinite(body.data.qpos).all()

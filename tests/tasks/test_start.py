@@ -91,7 +91,7 @@ def test_gap_raises_no_further_than_the_upper_limit() -> None:
     body.reset(np.random.default_rng(0))
     assert 2.0 <= body.data.qpos[1] < 2.05
     assert ground_distance(body) < 0
-    assert body.step(np.zeros(4)).fallen
+    assert body.step(np.zeros(4)).ended
 
 
 @pytest.mark.parametrize("length", [2, 3, 4])

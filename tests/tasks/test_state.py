@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import mujoco
 import numpy as np
 import pytest
@@ -122,12 +120,3 @@ def test_features_are_depth_state_and_attributes(name: str) -> None:
             assert body is not None
             assert middle.tolist() == state(name, design, body.data.qpos, body.data.qvel)
             assert middle.any()
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_heights_and_angles_are_finite_numbers_of_the_pose(name: str) -> None:
-    task = make_task(name)
-    body = Body(task.initial_design, task)
-    body.reset(np.random.default_rng(0))
-    assert math.isfinite(task.height(body.data.qpos))
-    assert 0 <= task.angle(body.data.qpos) < 0.3

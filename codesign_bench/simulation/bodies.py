@@ -1,0 +1,197 @@
+"""One environment step of many bodies: MuJoCo steps them one by one; reward, end and observation are the task's, for all at once.
+
+The order of a step: apply the controls, advance the simulator by `frame_skip` timesteps, then let the task judge what happened. A
+single body (`Body.step`, the Gymnasium environment) is a batch of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.tasks.state import Places, State, Step
+
+if TYPE_CHECKING:
+    from codesign_bench.simulation.body import Body
+    from codesign_bench.tasks.base import Task
+
+Array = NDArray[Any]
+
+LARGEST_SQUARE = 1e20
+"""Square of the largest coordinate that MuJoCo itself takes for finite."""
+UNSTABLE = "the simulation became unstable"
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What a step gave each body.
+
+    - reward, dx [bodies]: zero where there is a problem
+    - ended [bodies]: the task ends the episode here
+    - problems: of each body, why its episode cannot go on; empty if all is well
+    - step: what happened; parts: of the reward, numbers or [bodies]
+    """
+
+    reward: Array
+    dx: Array
+    ended: Array
+    problems: Sequence[str]
+    step: Step
+    parts: Mapping[str, Any]
+
+    def each(self) -> list[tuple[float, float, bool, str]]:
+        """(reward, dx, ended, problem) of every body."""
+        return list(zip(self.reward.tolist(), self.dx.tolist(), self.ended.tolist(), self.problems, strict=True))
+
+    def part(self, name: str, body: int) -> float:
+        return 0.0 if self.problems[body] else float(np.broadcast_to(self.parts[name], self.reward.shape)[body])
+
+
+class Bodies:
+    """Several bodies that act at the same time, their coordinates in one vector: for each body its qpos, then its qvel."""
+
+    def __init__(self, task: Task, bodies: Sequence[Body], rows: Sequence[slice]) -> None:
+        """`rows`: where the nodes of each body lie in the batch that is acted on."""
+        self.task, self._bodies, self._rows = task, bodies, rows
+        sizes = [len(body.qpos) + len(body.qvel) for body in bodies]
+        starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+        self._starts, self._no_problems = starts, [""] * len(bodies)
+        self._values = np.zeros(sum(sizes))
+        self._copies = []
+        joints: list[tuple[Array, Array, Array, Array]] = []
+        for i, (body, mine, start) in enumerate(zip(bodies, rows, starts.tolist(), strict=True)):
+            middle, end = start + len(body.qpos), start + sizes[i]
+            self._copies.append((self._values[start:middle], body.qpos, self._values[middle:end], body.qvel))
+            joints.append((start + body.hinge_qpos, middle + body.hinge_qvel, np.full(len(body.hinge_qpos), i), _joint_rows(mine)))
+        self._root_rows = np.array([mine.start for mine in rows], dtype=np.int64)
+        none = np.zeros(0, dtype=np.int64)
+        angle, rate, body_of, joint_rows = [np.concatenate([none, *column]) for column in zip(*joints, strict=True)] or [none] * 4
+        self._joint_rows: Array = joint_rows
+        middles = starts + np.array([len(body.qpos) for body in bodies], dtype=np.int64)
+        objects = bodies[0].objects if bodies else ()
+        self.places = Places(
+            root=starts[:, None] + np.arange(task.scene.root_qpos),
+            root_velocity=middles[:, None] + np.arange(task.scene.root_qvel),
+            angle=angle,
+            rate=rate,
+            body=body_of,
+            objects=tuple(_object_places(bodies, starts, k, 0) for k in range(len(objects))),
+            object_velocities=tuple(_object_places(bodies, middles, k, 1) for k in range(len(objects))),
+        )
+        for i in range(len(bodies)):
+            self.reread(i)
+
+    def reread(self, i: int) -> None:
+        """Takes over the state of one body, which something else has changed."""
+        positions, qpos, velocities, qvel = self._copies[i]
+        positions[:], velocities[:] = qpos, qvel
+
+    def _stretch(self, i: int) -> slice:
+        return slice(self._starts[i], self._starts[i] + len(self._bodies[i].qpos) + len(self._bodies[i].qvel))
+
+    @property
+    def state(self) -> State:
+        return State(self.places, self._values, self._bodies)
+
+    def observe(self, out: Array) -> None:
+        """Writes what every node observes into its row of `out` [nodes of the batch, state_size], which is zero where the task
+        says 0."""
+        root, joint = self.task.observe(self.state)
+        if len(root) != out.shape[1] or len(joint) != out.shape[1]:
+            sizes = f"{len(root)} numbers of a root and {len(joint)} of a joint"
+            raise ConfigError(f"The task {self.task.name} observes {sizes}; its state_size is {out.shape[1]}.")
+        for column, (mine, others) in enumerate(zip(root, joint, strict=True)):
+            for rows, value in ((self._root_rows, mine), (self._joint_rows, others)):
+                if isinstance(value, np.ndarray) or value != 0:
+                    out[rows, column] = value
+
+    def step(self, control: Array) -> Outcomes:
+        """One environment step of every body under controls [nodes of the batch]."""
+        task, values, before = self.task, self._values, self._values.copy()
+        skip, advance, problems = task.scene.frame_skip, mujoco.mj_step, self._no_problems.copy()
+        for i, body in enumerate(self._bodies):
+            body.ctrl[:] = control[self._rows[i]][body.motor_nodes]
+            try:
+                advance(body.model, body.data, skip)
+            except mujoco.FatalError:
+                problems[i] = UNSTABLE
+                continue
+            if body.diverged():
+                problems[i] = UNSTABLE
+            self.reread(i)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # MuJoCo tests a state before it steps, so the state after the last substep is tested here; NaN fails as well
+            finite = np.add.reduceat(values * values, self._starts) < LARGEST_SQUARE if self._bodies else np.zeros(0, dtype=bool)
+        for i in np.flatnonzero(~finite).tolist():
+            problems[i] = UNSTABLE
+        for i in _with_problem(problems):  # a task sees only finite states: this body's as it was before
+            where = self._stretch(i)
+            values[where] = before[where]
+        if task.uses_data:
+            for body, problem in zip(self._bodies, problems, strict=True):
+                if not problem:
+                    body.update_data()
+        step = Step(State(self.places, before, self._bodies, task.dt), self.state, control, self._rows, task.dt)
+        return self._judged(step, problems)
+
+    def _judged(self, step: Step, problems: list[str]) -> Outcomes:
+        """What the task says of a step. A body whose reward is no number, or whose judgement raises an error, has a problem."""
+        task, count = self.task, len(self._bodies)
+        try:
+            parts = task.reward(step)
+            reward = np.zeros(count)
+            for name, part in parts.items():
+                if np.shape(part) not in ((), (count,)):
+                    raise ValueError(f"the reward's part '{name}' has shape {np.shape(part)} instead of {(count,)}")
+                reward += part
+            ended = np.zeros(count, dtype=bool) | task.ended(step.after)
+        except Exception as error:
+            if count > 1:
+                return self._judged_one_by_one(step, problems)
+            text = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
+            parts, reward, ended = {}, np.zeros(count), np.zeros(count, dtype=bool)
+            problems = [problem or f"the task {task.name} failed ({text})" for problem in problems]
+        for i in np.flatnonzero(~np.isfinite(reward)).tolist():
+            culprit = next(name for name, part in parts.items() if not np.isfinite(np.broadcast_to(part, (count,))[i]))
+            problems[i] = problems[i] or f"the part '{culprit}' of the reward of the task {task.name} is not a finite number"
+        dx = step.dx
+        for i in _with_problem(problems):
+            reward[i] = dx[i] = 0.0
+            ended[i] = False
+        return Outcomes(reward, dx, ended, problems, step, parts)
+
+    def _judged_one_by_one(self, step: Step, problems: list[str]) -> Outcomes:
+        """The same, so that a body for which the task fails takes no other's episode with it."""
+        each = []
+        for i, (body, rows) in enumerate(zip(self._bodies, self._rows, strict=True)):
+            alone = Bodies(self.task, [body], [rows])
+            before, after = (State(alone.places, s.values[self._stretch(i)], [body], s.seconds_ago) for s in (step.before, step.after))
+            each.append(alone._judged(Step(before, after, step.control, [rows], step.dt), [problems[i]]))
+        names = dict.fromkeys(name for outcome in each for name in outcome.parts)
+        return Outcomes(
+            np.concatenate([outcome.reward for outcome in each]),
+            np.concatenate([outcome.dx for outcome in each]),
+            np.concatenate([outcome.ended for outcome in each]),
+            [outcome.problems[0] for outcome in each],
+            step,
+            {name: np.array([outcome.part(name, 0) if name in outcome.parts else 0.0 for outcome in each]) for name in names},
+        )
+
+
+def _with_problem(problems: Sequence[str]) -> list[int]:
+    return [i for i, problem in enumerate(problems) if problem] if any(problems) else []
+
+
+def _joint_rows(rows: slice) -> Array:
+    return np.arange(rows.start + 1, rows.stop)
+
+
+def _object_places(bodies: Sequence[Body], starts: Array, number: int, velocity: int) -> Array:
+    """[bodies, coordinates]"""
+    return np.stack([start + body.objects[number][velocity] for body, start in zip(bodies, starts, strict=True)])
