@@ -79,9 +79,8 @@ def test_attributes_are_uniform_and_independent() -> None:
 
 def founders(method: Any, number: int) -> list[Design]:
     """The designs of a first generation of that many."""
-    method.population.size, method.population.newborn = number, lambda design, _: design
-    found: list[Any] = begin(method)
-    return found
+    method.population.size, method.population.newborn = number, lambda design, _: SimpleNamespace(design=design)
+    return [species.design for species in begin(method)]
 
 
 def test_sizes_of_random_graph_search_are_uniform() -> None:
