@@ -135,6 +135,10 @@ class Truncation(NamedTuple):
     state: Array
 
 
+_PER_STEP = ("stage", "reward", "terminated", "truncated", "log_prob")
+"""Arrays of a rollout [time, slots] that name no row of another one."""
+
+
 @dataclass(frozen=True)
 class Rollout:
     """Steps of many slots: flat nodes, per-step offsets, one design table. Step (t, s) is slot s at time t.
@@ -187,7 +191,6 @@ class Rollout:
             for i, r in enumerate(rollouts)
             for t in r.truncations
         ]
-        plain = ("stage", "reward", "terminated", "truncated", "log_prob")
         return Rollout(
             designs=DesignTable.concatenate([r.designs for r in rollouts]),
             design=np.concatenate([r.design + d for r, d in zip(rollouts, designs, strict=False)], axis=1),
@@ -199,5 +202,31 @@ class Rollout:
             last_state=np.concatenate([r.last_state for r in rollouts]),
             truncations=tuple(truncations),
             episodes=tuple(replace(e, slot=e.slot + int(slots[i])) for i, r in enumerate(rollouts) for e in r.episodes),
-            **{name: np.concatenate([getattr(r, name) for r in rollouts], axis=1) for name in plain},
+            **{name: np.concatenate([getattr(r, name) for r in rollouts], axis=1) for name in _PER_STEP},
+        )
+
+    def of_slots(self, columns: Array) -> Rollout:
+        """Some slots, in the order given, as a rollout of theirs; the table of designs is kept whole. Episodes and truncations
+        come slot by slot, so that sums over them do not depend on which slots ran beside these."""
+        nodes = np.diff(self.designs.offsets)
+        design = self.design[:, columns]
+        count, last_count = nodes[design].ravel(), nodes[self.last_design]
+        first, last_first = np.cumsum(count) - count, np.cumsum(last_count) - last_count
+        rows = np.arange(int(count.sum())) + np.repeat(self.node_offset[:, columns].ravel() - first, count)
+        last_rows = [np.arange(last_first[column], last_first[column] + last_count[column]) for column in columns]
+        slot_of = {int(column): slot for slot, column in enumerate(columns)}
+        truncations = [t._replace(slot=slot_of[t.slot]) for t in self.truncations if t.slot in slot_of]
+        episodes = [replace(e, slot=slot_of[e.slot]) for e in self.episodes if e.slot in slot_of]
+        return replace(
+            self,
+            design=design,
+            node_offset=first.reshape(design.shape),
+            state=self.state[rows],
+            actions=self.actions[rows],
+            last_design=self.last_design[columns],
+            last_stage=self.last_stage[columns],
+            last_state=self.last_state[np.concatenate(last_rows)],
+            truncations=tuple(sorted(truncations, key=lambda t: t.slot)),
+            episodes=tuple(sorted(episodes, key=lambda e: e.slot)),
+            **{name: getattr(self, name)[:, columns] for name in _PER_STEP},
         )

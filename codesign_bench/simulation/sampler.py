@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,40 @@ from codesign_bench.simulation.graphs import (
 from codesign_bench.tasks.base import Task
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SlotState:
+    """All that makes a slot go on, as plain values: an agent keeps its slots so while others use the sampler.
+
+    - design: what the slot's episodes begin with
+    - starts: state of its stream of simulator starts
+    - episode: the open episode, as `Episode.state_dict` has it; None before the first one has begun
+    """
+
+    design: Design
+    starts: Mapping[str, Any]
+    episode: dict[str, Any] | None = None
+
+    @staticmethod
+    def fresh(design: Design, seed: np.random.SeedSequence) -> SlotState:
+        return SlotState(design, np.random.default_rng(seed).bit_generator.state)
+
+    @property
+    def time(self) -> int:
+        """Steps of the open episode so far."""
+        return 0 if self.episode is None else int(self.episode["time"])
+
+    @property
+    def open_return(self) -> float:
+        return 0.0 if self.episode is None else float(self.episode["total_return"])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"design": self.design.to_dict(), "starts": self.starts, "episode": self.episode}
+
+    @staticmethod
+    def from_dict(state: dict[str, Any]) -> SlotState:
+        return SlotState(Design.from_dict(state["design"]), state["starts"], state["episode"])
 
 
 class Sampler:
@@ -202,25 +237,31 @@ class Sampler:
 
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 
+    def lend(self, slots: Sequence[SlotState]) -> None:
+        """Gives every slot to an agent: it goes on with that agent's design, stream of starts and open episode, or begins its
+        first one. The action noise stays the group's own."""
+        if len(slots) != self.slots:
+            raise ConfigError(f"A sampler of {self.slots} slots cannot lend {len(slots)}.")
+        self._designs, self._static = [state.design for state in slots], None
+        for slot, (state, rng) in enumerate(zip(slots, self._reset_rngs, strict=True)):
+            rng.bit_generator.state = state.starts
+            if state.episode is None:
+                self._begin(slot)
+            else:
+                self._episodes[slot].load_state_dict(state.episode, state.design, rng)
+
+    def take_back(self) -> list[SlotState]:
+        """The slots as they are now, for `lend`."""
+        parts = zip(self._designs, self._reset_rngs, self._episodes, strict=True)
+        return [SlotState(design, rng.bit_generator.state, episode.state_dict()) for design, rng, episode in parts]
+
     def state_dict(self) -> dict[str, Any]:
         """Random streams and open episodes, as plain values."""
-        return {
-            "rng": self.rng.bit_generator.state,
-            "reset_rngs": [rng.bit_generator.state for rng in self._reset_rngs],
-            "designs": [design.to_dict() for design in self._designs],
-            "episodes": [episode.state_dict() for episode in self._episodes],
-        }
+        return {"rng": self.rng.bit_generator.state, "slots": [slot.to_dict() for slot in self.take_back()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.lend([SlotState.from_dict(slot) for slot in state["slots"]])
         self.rng.bit_generator.state = state["rng"]
-        for rng, saved in zip(self._reset_rngs, state["reset_rngs"], strict=True):
-            rng.bit_generator.state = saved
-        if len(state["episodes"]) != self.slots:
-            raise ConfigError(f"A sampler of {self.slots} slots cannot take the state of {len(state['episodes'])}.")
-        self._designs = [Design.from_dict(design) for design in state["designs"]]
-        for slot, episode in enumerate(self._episodes):
-            episode.load_state_dict(state["episodes"][slot], self._designs[slot], self._reset_rngs[slot])
-        self._static = None
 
 
 def child_seed(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
@@ -303,4 +344,4 @@ def random_policy(graphs: GraphBatch) -> Array:
     return actions
 
 
-__all__ = ["Sampler", "Stage", "random_policy"]
+__all__ = ["Sampler", "SlotState", "Stage", "random_policy"]

@@ -26,7 +26,7 @@ from codesign_bench.errors import ConfigError, WorkerError
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.simulation.graphs import Policy, Rollout
-from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.simulation.sampler import Sampler, SlotState
 from codesign_bench.tasks.base import Task
 
 
@@ -90,9 +90,7 @@ class WorkerPool:
         policies = self._one_each(policy if isinstance(policy, Sequence) else [policy] * len(self.groups), "policies")
         if self.ledger is not None:
             self.ledger.charge(steps * self.slots)
-        if self._local:
-            return Rollout.concatenate([sampler.collect(p, steps) for sampler, p in zip(self._local, policies, strict=True)])
-        return Rollout.concatenate(self._ask("collect", [(p, steps) for p in policies]))
+        return Rollout.concatenate(self._each("collect", [(p, steps) for p in policies]))
 
     def rebuild(self, groups: Sequence[Group]) -> None:
         """As many other groups in the processes of the old ones: new designs and streams; open episodes are dropped."""
@@ -102,18 +100,20 @@ class WorkerPool:
         else:
             self._ask("build", list(groups))
 
+    def lend(self, slots: Sequence[Sequence[SlotState]]) -> None:
+        """Gives the slots of every group to agents; see `Sampler.lend`."""
+        self._each("lend", [(mine,) for mine in self._one_each(slots, "lists of slots")])
+
+    def take_back(self) -> list[list[SlotState]]:
+        """The slots of every group as they are now, for `lend`."""
+        return self._each("take_back", [()] * len(self.groups))
+
     def state_dict(self) -> list[dict[str, Any]]:
         """The state of every group, in order."""
-        if self._local:
-            return [sampler.state_dict() for sampler in self._local]
-        return self._ask("state", [None] * len(self.groups))
+        return self._each("state_dict", [()] * len(self.groups))
 
     def load_state_dict(self, states: Sequence[dict[str, Any]]) -> None:
-        values = self._one_each(states, "states")
-        for sampler, state in zip(self._local, values, strict=False):
-            sampler.load_state_dict(state)
-        if not self._local:
-            self._ask("load", values)
+        self._each("load_state_dict", [(state,) for state in self._one_each(states, "states")])
 
     def close(self) -> None:
         for worker in self._workers:
@@ -130,6 +130,12 @@ class WorkerPool:
         if len(values) != len(self.groups):
             raise ConfigError(f"{len(values)} {what} were given for {len(self.groups)} groups; allowed is one for each.")
         return list(values)
+
+    def _each(self, name: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """Calls a method of every group's sampler, wherever it runs."""
+        if self._local:
+            return [getattr(sampler, name)(*mine) for sampler, mine in zip(self._local, arguments, strict=True)]
+        return self._ask(name, arguments)
 
     def _ask(self, command: str, values: list[Any]) -> list[Any]:
         """Sends every group's value to its worker and gathers the replies in the order of the groups. Everything is packed
@@ -220,17 +226,9 @@ def _perform(command: str, value: Any, samplers: dict[int, Sampler]) -> dict[int
     if command == "build":
         samplers.update({i: group.build() for i, group in value.items()})
         return dict.fromkeys(value)
-    if command == "collect":
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(1)
-        return {i: samplers[i].collect(policy, steps) for i, (policy, steps) in value.items()}
-    if command == "state":
-        return {i: sampler.state_dict() for i, sampler in samplers.items()}
-    if command == "load":
-        for i, state in value.items():
-            samplers[i].load_state_dict(state)
-        return dict.fromkeys(value)
-    raise ValueError(f"unknown command {command!r}")
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+    return {i: getattr(samplers[i], command)(*arguments) for i, arguments in value.items()}
 
 
 def _die_with_parent(parent: int) -> None:

@@ -1,14 +1,23 @@
-"""Evolutionary structure search with MLP controllers (ESS-Sims of Wang et al. 2019): designs are inherited, controllers not."""
+"""Evolutionary structure search with MLP controllers (ESS-Sims of Wang et al. 2019): designs are inherited, controllers not.
+
+A generation: the worst are removed, mutants of the others take their places and learn from scratch, everyone is trained
+for one batch and ranked by what it earned meanwhile. Survivors go on learning (amortised) or start anew as well (strict).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from codesign_bench.errors import ConfigError
-from methods.evolution.reproduction import Evolution, EvolutionConfig, Offspring
-from methods.evolution.species import Species
+from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from methods.evolution.config import EvolutionConfig
+from methods.evolution.population import Population
+from methods.evolution.reproduction import mutants
+from methods.evolution.selection import select
+from methods.evolution.training import CohortSampler, generation_steps, train_generation
 
 
 @dataclass(frozen=True)
@@ -24,16 +33,52 @@ class ESSConfig(EvolutionConfig):
             )
 
 
-class ESS(Evolution):
+class ESS(Method):
     config_class = ESSConfig
+    evaluate_each_iteration = True
 
-    def prepare(self, parents: list[Species]) -> None:
-        """Strict: everyone learns from scratch in every generation."""
-        if not self.config.amortized:
-            for species in parents:
-                species.restart()
+    def __init__(self, config: ESSConfig, context: Context) -> None:
+        config.check_population(context.budget.population)
+        self.config, self.context = config, context
+        self.population = Population(config, context)
+        self.sampler = CohortSampler(config, context)
 
-    def bring_up(self, child: Species, offspring: Offspring) -> None:
-        same = np.array_equal(child.design.parents, offspring.parent.design.parents)
-        if self.config.inherit_if_same_topology and same:
-            child.inherit(offspring.parent)
+    def iterate(self) -> Iteration:
+        """One generation, or what is left of one that was stopped between two cohorts."""
+        population, config, context = self.population, self.config, self.context
+        if population.trained == 0:
+            survivors = select(population.species, config.elimination)
+            if survivors:
+                if not config.amortized:
+                    for species in survivors:
+                        species.restart()
+                places = population.size - len(survivors)
+                chosen = mutants(survivors, places, context.task, config.mutation, context.streams, population.generation)
+                children = [population.newborn(mutant.design, mutant.mutation, mutant.parent) for mutant in chosen]
+                for child, mutant in zip(children, chosen, strict=True):
+                    if config.inherit_if_same_topology and np.array_equal(child.design.parents, mutant.parent.design.parents):
+                        child.inherit(mutant.parent)
+                population.species = [*survivors, *children]
+            else:  # the first generation, or everyone died
+                population.species = population.founders(config.initial.least, config.initial.most, "first designs")
+        train_generation(population, self.sampler)
+        return population.rank()
+
+    @staticmethod
+    def iteration_steps(budget: Budget) -> int:
+        return generation_steps(budget)
+
+    def champion(self) -> Agent:
+        return self.population.champion()
+
+    def incumbent(self) -> Agent | None:
+        return self.population.incumbent()
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.population.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.population.load_state_dict(state)
+
+    def close(self) -> None:
+        self.sampler.pool.close()

@@ -30,11 +30,13 @@ Operator = Literal["add node", "add graph", "delete graph", "perturb"]
 
 @dataclass(frozen=True)
 class MutationConfig:
-    """add, delete, perturb: probabilities of the operators; add_graph: share of the additions that copy a subtree.
+    """How children differ from their parents.
 
-    node_rate       chance of each node to be added to, or to be perturbed; at least one always is
-    new_attributes  uniform: of a new node; parent: copied from the node that it hangs on
-    noise           gaussian, or quantised to sixths of an attribute's range
+    - add, delete, perturb: probabilities of the operators
+    - add_graph: share of the additions that copy a subtree
+    - node_rate: chance of each node to be added to, or to be perturbed; at least one always is
+    - new_attributes: uniform, or copied from the node that a new one hangs on (parent)
+    - noise: gaussian, or quantised to sixths of an attribute's range
     """
 
     add: float

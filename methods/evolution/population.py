@@ -1,51 +1,24 @@
-"""A population that is trained generation by generation: what NGE, ESS and RGS share.
-
-A generation: begin it (the first population, or what the last generation leaves and its children), train every species
-for one batch, rank them. Beginning is the first thing that a generation does, so that a run which stops after generation g
-is an exact prefix of one that goes on.
-"""
+"""A population: the species of the current generation, and what a run remembers of earlier ones."""
 
 from __future__ import annotations
 
+import copy
 import json
-import math
-from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from codesign_bench.design.graph import Design
-from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
-from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.networks import ValueConfig
-from codesign_bench.learning.ppo import LearningError, PPOConfig
-from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
-from methods.evolution.acting import single_policy
-from methods.evolution.cohort import Cohorts
-from methods.evolution.controller import Controller, ControllerConfig
-from methods.evolution.selection import DEAD, Candidate, fitness_of, ranked, window
-from methods.evolution.species import Nursery, Species, copied
+from codesign_bench.experiment.method import Agent, Context, Iteration
+from codesign_bench.simulation.episode import EpisodeRecord
+from methods.evolution.config import PopulationConfig
+from methods.evolution.controller import Controller
+from methods.evolution.random_design import viable_design
+from methods.evolution.selection import ranked
+from methods.evolution.species import Species, agent_of
 
-
-@dataclass(frozen=True)
-class PopulationConfig:
-    """inner_iterations: batches into which a species' share of a generation is cut; cohort: species that are sampled side by
-    side, null for as many as take the batch of a method with one agent."""
-
-    controller: ControllerConfig
-    value: ValueConfig
-    inner_iterations: int
-    cohort: int | None
-    ppo: PPOConfig
-
-    def __post_init__(self) -> None:
-        if self.inner_iterations < 1:
-            raise ConfigError(f"method.inner_iterations is {self.inner_iterations}; allowed are whole numbers from 1 up.")
-        if self.cohort is not None and self.cohort < 1:
-            raise ConfigError(f"method.cohort is {self.cohort}; allowed are whole numbers from 1 up, or null.")
+LOSSES = ("policy", "value", "gradient_norm", "clipped")
 
 
 @dataclass
@@ -60,97 +33,72 @@ class Incumbent:
     controller: dict[str, Any]
 
 
-class PopulationMethod(Method):
-    config_class: ClassVar[type] = PopulationConfig
-    evaluate_each_iteration = True
+class Population:
+    """Records and state of a run; who is in `species` is up to the method.
 
-    @staticmethod
-    def iteration_steps(budget: Budget) -> int:
-        return budget.population * budget.agent_batch
+    - species: of the current generation; those of the last one until the method has renewed them, at first none
+    - generation: number of the current one, from 0
+    - trained: how many of `species`, from the first on, this generation has trained; 0 where it has not begun
+    - fittest: of all generations that have ended
+    - episodes, losses: of this generation so far
+    """
 
-    def __init__(self, config: Any, context: Context) -> None:
-        self.config, self.context, self.task = config, context, context.task
+    def __init__(self, config: PopulationConfig, context: Context) -> None:
+        self.config, self.context = config, context
         self.size = context.budget.population
-        self.cohorts = Cohorts(context, config.cohort, config.inner_iterations)
-        self.nursery = Nursery(
-            context.task, config.controller, config.value, config.ppo, self.cohorts.slots, context.streams, context.device
-        )
-        self.population: list[Species] = []
-        self.generation, self.cohort, self.next_number = 0, 0, 0
+        self.species: list[Species] = []
+        self.generation, self.trained, self.next_number = 0, 0, 0
         self.fittest: Incumbent | None = None
-        self._episodes: list[EpisodeRecord] = []
-        self._losses: list[list[float]] = []
+        self.episodes: list[EpisodeRecord] = []
+        self.losses: list[list[float]] = []
 
-    # ---- the loop ----------------------------------------------------------------------------------------------------
+    def newborn(self, design: Design, mutation: str, parent: Species | None = None) -> Species:
+        """A species with a number of its own and fresh networks. It joins when the method puts it into `species`."""
+        number = None if parent is None else parent.number
+        self.next_number += 1
+        return Species(self.config, self.context, self.next_number - 1, design, self.generation, mutation, number)
 
-    def iterate(self) -> Iteration:
-        """One generation, or what is left of one."""
-        if self.cohort == 0:
-            self.population = self.found() if self.generation == 0 else self.renew()
-        while self.cohort < self.cohorts.count:
-            if self.cohort > 0:
-                self.context.checkpoint()
-            self._train(self.cohorts.members(self.population, self.cohort))
-            self.cohort += 1
-        return self._end_generation()
+    def founders(self, least: int, most: int, stream: str) -> list[Species]:
+        """As many as there are places, without parents: random designs with uniformly `least` to `most` nodes more than the
+        initial one."""
+        rngs = (self.context.streams.generator(stream, self.generation, i) for i in range(self.size))
+        return [self.newborn(viable_design(self.context.task, least, most, rng), "random") for rng in rngs]
 
-    @abstractmethod
-    def found(self) -> list[Species]:
-        """The population of the first generation."""
+    def best(self) -> Species:
+        return ranked(self.species)[0]
 
-    @abstractmethod
-    def renew(self) -> list[Species]:
-        """The population of the next generation, from the trained one of the last."""
+    def champion(self) -> Agent:
+        best = self.best()
+        return agent_of(best.design, best.controller, self.context.task)
 
-    def _train(self, members: Sequence[Species]) -> None:
-        """One batch of PPO for every member, or several that share its steps; its fitness is what it earned meanwhile."""
-        counted = window(self.config.inner_iterations)
-        earned: list[list[float]] = [[] for _ in members]
-        for species in members:
-            species.episodes = 0
-        for inner in range(self.config.inner_iterations):
-            rollouts = self.cohorts.collect(members, self.generation, inner)
-            for species, rollout, mine in zip(members, rollouts, earned, strict=True):
-                steps, bootstrap = steps_of_rollout(rollout, self.task.space)
-                species.steps += rollout.num_steps
-                species.episodes += len(rollout.episodes)
-                self._episodes += rollout.episodes
-                try:
-                    losses = species.ppo.learn(rollout, steps, bootstrap, species.shuffle)
-                except LearningError:  # one species that cannot learn must not end the run of all
-                    mine.append(DEAD)
-                    continue
-                species.controller.merge(steps)
-                if inner in counted:
-                    mine.append(fitness_of(rollout.episodes, species.open_return))
-                self._losses.append(list(astuple(losses)))
-        for species, mine in zip(members, earned, strict=True):
-            mean = float(np.mean(mine))
-            species.fitness = DEAD if math.isnan(mean) else mean  # nothing is above NaN: it would stay the best for ever
+    def incumbent(self) -> Agent | None:
+        """The fittest of all generations, with the controller that it had; None before the first generation has ended."""
+        if self.fittest is None:
+            return None
+        task, design = self.context.task, self.fittest.design
+        controller = Controller(design, task, self.config.controller, self.config.value, seed=0)
+        controller.load_state_dict(self.fittest.controller)
+        return agent_of(design, controller, task)
 
-    def _end_generation(self) -> Iteration:
+    def rank(self) -> Iteration:
+        """Ends the generation: who is best, whether it is the best ever, and the records of all."""
         best = self.best()
         if self.fittest is None or best.fitness > self.fittest.fitness:
-            state = copied(best.controller.state_dict())
-            self.fittest = Incumbent(best.number, self.generation, best.fitness, best.design, state)
-        newborn = [species for species in self.population if species.born == self.generation]
-        fitness = np.array([species.fitness for species in self.population])
+            controller = copy.deepcopy(best.controller.state_dict())  # later learning leaves it alone
+            self.fittest = Incumbent(best.number, self.generation, best.fitness, best.design, controller)
+        newborn = [species for species in self.species if species.born == self.generation]
+        fitness = np.array([species.fitness for species in self.species])
         alive = fitness[np.isfinite(fitness)]
-        losses = dict(
-            zip(
-                ("policy", "value", "gradient_norm", "clipped"), np.mean(self._losses or [[float("nan")] * 4], axis=0).tolist(), strict=True
-            )
-        )
         metrics = {
-            **losses,
+            **dict(zip(LOSSES, np.mean(self.losses or [[float("nan")] * 4], axis=0).tolist(), strict=True)),
             "fitness_best": best.fitness,
             "fitness_mean": float(alive.mean()) if len(alive) else float("nan"),
             "fitness_incumbent": self.fittest.fitness,
             "dead": float(len(fitness) - len(alive)),
         }
-        rows = {"genealogy": [self._row(species, best) for species in self.population], "species": [_birth(s) for s in newborn]}
-        iteration = Iteration(tuple(self._episodes), len(newborn), metrics, rows)
-        self.generation, self.cohort, self._episodes, self._losses = self.generation + 1, 0, [], []
+        rows = {"genealogy": [self._row(species, best) for species in self.species], "species": [_birth(s) for s in newborn]}
+        iteration = Iteration(tuple(self.episodes), len(newborn), metrics, rows)
+        self.generation, self.trained, self.episodes, self.losses = self.generation + 1, 0, [], []
         return iteration
 
     def _row(self, species: Species, best: Species) -> dict[str, Any]:
@@ -167,62 +115,28 @@ class PopulationMethod(Method):
             "champion": int(species is best),
         }
 
-    # ---- species -----------------------------------------------------------------------------------------------------
-
-    def new_species(self, design: Design, mutation: str, parent: Species | None = None) -> Species:
-        species = self.nursery.make(self.next_number, design, self.generation, mutation, None if parent is None else parent.number)
-        self.next_number += 1
-        return species
-
-    def candidates(self) -> list[Candidate]:
-        return [Candidate(species.number, species.born, species.fitness) for species in self.population]
-
-    def best(self) -> Species:
-        """The fittest of the latest fitness known of each."""
-        number = ranked(self.candidates())[0].species
-        return next(species for species in self.population if species.number == number)
-
-    def champion(self) -> Agent:
-        best = self.best()
-        return self._agent(best.design, best.controller)
-
-    def incumbent(self) -> Agent | None:
-        """The fittest of all generations, with the controller that it had; None before the first generation has ended."""
-        if self.fittest is None:
-            return None
-        nursery = self.nursery
-        controller = Controller(self.fittest.design, nursery.task, nursery.controller, nursery.value, seed=0)
-        controller.load_state_dict(self.fittest.controller)
-        return self._agent(self.fittest.design, controller)
-
-    def _agent(self, design: Design, controller: Controller) -> Agent:
-        return Agent(self.task.starting_from(design), single_policy(controller), NO_TRANSFORM)
-
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         incumbent = self.fittest and {**vars(self.fittest), "design": self.fittest.design.to_dict()}
         return {
-            "population": [species.state_dict() for species in self.population],
+            "species": [species.state_dict() for species in self.species],
             "generation": self.generation,
-            "cohort": self.cohort,
+            "trained": self.trained,
             "next_number": self.next_number,
             "incumbent": incumbent,
-            "episodes": [asdict(episode) for episode in self._episodes],
-            "losses": self._losses,
+            "episodes": [asdict(episode) for episode in self.episodes],
+            "losses": self.losses,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.population = [self.nursery.load(species) for species in state["population"]]
-        self.generation, self.cohort, self.next_number = state["generation"], state["cohort"], state["next_number"]
+        self.species = [Species.from_state(self.config, self.context, species) for species in state["species"]]
+        self.generation, self.trained, self.next_number = state["generation"], state["trained"], state["next_number"]
         self.fittest = None
         if state["incumbent"] is not None:
             self.fittest = Incumbent(**{**state["incumbent"], "design": Design.from_dict(state["incumbent"]["design"])})
-        self._episodes = [EpisodeRecord(**row) for row in state["episodes"]]
-        self._losses = [list(row) for row in state["losses"]]
-
-    def close(self) -> None:
-        self.cohorts.pool.close()
+        self.episodes = [EpisodeRecord(**row) for row in state["episodes"]]
+        self.losses = [list(row) for row in state["losses"]]
 
 
 def _birth(species: Species) -> dict[str, Any]:

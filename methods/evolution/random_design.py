@@ -42,7 +42,9 @@ def viable(design: Design, task: Task) -> bool:
     return finite and not body.ended()
 
 
-def viable_design(task: Task, additions: int, rng: Rng) -> Design:
-    """A random design that can be simulated; after many tries the task's initial one. The size is not drawn anew."""
+def viable_design(task: Task, least: int, most: int, rng: Rng) -> Design:
+    """A random design that can be simulated, with uniformly `least` to `most` nodes more than the initial one; after many
+    tries the initial one. The size is not drawn anew."""
+    additions = int(rng.integers(least, most + 1))
     draws = (random_design(task, additions, rng) for _ in range(TRIES))
     return next((design for design in draws if viable(design, task)), task.initial_design)

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Context
-from methods.evolution.reproduction import Evolution, EvolutionConfig, Offspring
+from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from methods.evolution.config import EvolutionConfig
+from methods.evolution.population import Population
+from methods.evolution.reproduction import Mutant, mutants
+from methods.evolution.selection import select
 from methods.evolution.species import Species
+from methods.evolution.training import CohortSampler, generation_steps, train_generation
 from methods.nge.surrogate import GMUCConfig, Surrogate, half_masks, top
 
 
@@ -26,37 +30,65 @@ class NGEConfig(EvolutionConfig):
             raise ConfigError("method.controller.gnn is null; NGE needs graph networks, which fit every design (method=ess has MLPs).")
 
 
-class NGE(Evolution):
+class NGE(Method):
     config_class = NGEConfig
+    evaluate_each_iteration = True
 
     def __init__(self, config: NGEConfig, context: Context) -> None:
-        super().__init__(config, context)
+        config.check_population(context.budget.population)
+        self.config, self.context = config, context
+        self.population = Population(config, context)
+        self.sampler = CohortSampler(config, context)
         seed = context.streams.integer("surrogate")
         self.surrogate = Surrogate(context.task.space, config.gm_uc, seed) if config.gm_uc.enabled else None
 
-    def bring_up(self, child: Species, offspring: Offspring) -> None:
-        child.inherit(offspring.parent)
-
-    def renew(self) -> list[Species]:
+    def iterate(self) -> Iteration:
+        """One generation, or what is left of one that was stopped between two cohorts."""
+        population, config = self.population, self.config
+        if population.trained == 0:
+            survivors = select(population.species, config.elimination)
+            if survivors:
+                chosen = self._mutants(survivors, population.size - len(survivors))
+                children = [population.newborn(mutant.design, mutant.mutation, mutant.parent) for mutant in chosen]
+                for child, mutant in zip(children, chosen, strict=True):
+                    child.inherit(mutant.parent)
+                population.species = [*survivors, *children]
+            else:  # the first generation, or everyone died
+                population.species = population.founders(config.initial.least, config.initial.most, "first designs")
+        train_generation(population, self.sampler)
         if self.surrogate is not None:
-            self.surrogate.note([(species.number, species.design, species.fitness) for species in self.population])
-        return super().renew()
+            self.surrogate.note([(species.number, species.design, species.fitness) for species in population.species])
+        return population.rank()
 
-    def choose(self, parents: list[Species], number: int) -> list[Offspring]:
-        """With GM-UC the most promising of many; as long as little is known, every one that is drawn."""
-        surrogate, config = self.surrogate, self.config.gm_uc
-        if surrogate is None or number == 0 or len(surrogate.records) < 2 * self.size:
-            return self.draw(parents, number)
-        rng = self.context.streams.generator("surrogate", self.generation)
+    def _mutants(self, parents: list[Species], number: int) -> list[Mutant]:
+        """Of uniformly drawn parents; with GM-UC the most promising of many, as soon as enough is known."""
+        context, config, surrogate, generation = self.context, self.config.gm_uc, self.surrogate, self.population.generation
+        arguments = context.task, self.config.mutation, context.streams, generation
+        if surrogate is None or number == 0 or len(surrogate.records) < 2 * self.population.size:
+            return mutants(parents, number, *arguments)
+        rng = context.streams.generator("surrogate", generation)
         surrogate.train(rng)
-        pool = self.draw(parents, config.pool * number)
-        predictions = surrogate.predict([offspring.design for offspring in pool], half_masks(rng))
+        pool = mutants(parents, config.pool * number, *arguments)
+        predictions = surrogate.predict([mutant.design for mutant in pool], half_masks(rng))
         return [pool[i] for i in top(predictions, number, config.temperature, rng)]
 
+    @staticmethod
+    def iteration_steps(budget: Budget) -> int:
+        return generation_steps(budget)
+
+    def champion(self) -> Agent:
+        return self.population.champion()
+
+    def incumbent(self) -> Agent | None:
+        return self.population.incumbent()
+
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "surrogate": None if self.surrogate is None else self.surrogate.state_dict()}
+        return {"population": self.population.state_dict(), "surrogate": self.surrogate and self.surrogate.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        super().load_state_dict(state)
+        self.population.load_state_dict(state["population"])
         if self.surrogate is not None:
             self.surrogate.load_state_dict(state["surrogate"])
+
+    def close(self) -> None:
+        self.sampler.pool.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
-from methods.evolution.population import PopulationConfig, PopulationMethod
-from methods.evolution.random_design import viable_design
-from methods.evolution.species import Species
+from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from methods.evolution.config import PopulationConfig
+from methods.evolution.population import Population
+from methods.evolution.training import CohortSampler, generation_steps, train_generation
 
 
 @dataclass(frozen=True)
@@ -23,18 +24,39 @@ class RGSConfig(PopulationConfig):
             raise ConfigError(f"method.redraw_every is {self.redraw_every}; allowed are whole numbers from 0 up.")
 
 
-class RGS(PopulationMethod):
+class RGS(Method):
     config_class = RGSConfig
+    evaluate_each_iteration = True
 
-    def found(self) -> list[Species]:
-        return [self.new_species(self._design(i), "random") for i in range(self.size)]
+    def __init__(self, config: RGSConfig, context: Context) -> None:
+        self.config, self.context = config, context
+        self.population = Population(config, context)
+        self.sampler = CohortSampler(config, context)
 
-    def renew(self) -> list[Species]:
-        every = self.config.redraw_every
-        return self.found() if every and self.generation % every == 0 else self.population
+    def iterate(self) -> Iteration:
+        """One generation, or what is left of one that was stopped between two cohorts."""
+        population, task, every = self.population, self.context.task, self.config.redraw_every
+        redraw = not population.species or (every > 0 and population.generation % every == 0)
+        if population.trained == 0 and redraw:
+            population.species = population.founders(0, task.space.max_nodes - task.initial_design.num_nodes, "designs")
+        train_generation(population, self.sampler)
+        return population.rank()
 
-    def _design(self, i: int) -> Design:
-        """A size drawn uniformly between the initial design and the largest one, grown node by node."""
-        rng = self.context.streams.generator("designs", self.generation, i)
-        additions = int(rng.integers(self.task.space.max_nodes - self.task.initial_design.num_nodes + 1))
-        return viable_design(self.task, additions, rng)
+    @staticmethod
+    def iteration_steps(budget: Budget) -> int:
+        return generation_steps(budget)
+
+    def champion(self) -> Agent:
+        return self.population.champion()
+
+    def incumbent(self) -> Agent | None:
+        return self.population.incumbent()
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.population.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.population.load_state_dict(state)
+
+    def close(self) -> None:
+        self.sampler.pool.close()

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from codesign_bench.command_line import load_config
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
@@ -17,8 +19,7 @@ from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from methods.evolution.controller import Controller
-from methods.evolution.population import PopulationMethod
-from methods.evolution.species import Species, copied
+from methods.evolution.species import Species
 
 OVERRIDES = (
     *("method.controller.mlp=[8]", "method.value.gnn=[8,8]", "method.value.mlp=[8]", "method.ppo.minibatch=64", "method.ppo.passes=2"),
@@ -45,20 +46,38 @@ def make(config: dict[str, Any], checkpoint: Callable[[], None] = lambda: None, 
     settings = plan.settings
     ledger = Ledger(plan.budget.steps)
     context = Context(plan.task, plan.budget, Streams(settings.seed), ledger, settings.sampler.groups, workers, settings.device, checkpoint)
-    method = plan.method_class(plan.method_config, context)
-    assert isinstance(method, PopulationMethod)
-    return method
+    return plan.method_class(plan.method_config, context)
+
+
+class Begun(Exception):
+    pass
+
+
+def begin(method: Any) -> list[Species]:
+    """Lets a generation begin and stops it before anyone acts: the species that it would train."""
+    collect = method.sampler.collect
+
+    def stop(*_: Any) -> None:
+        raise Begun
+
+    method.sampler.collect = stop
+    with pytest.raises(Begun):
+        method.iterate()
+    method.sampler.collect = collect
+    assert method.population.trained == 0
+    found: list[Species] = method.population.species
+    return found
 
 
 def weights(species: Species) -> dict[str, Any]:
-    return copied(species.controller.state_dict())
+    return copy.deepcopy(species.controller.state_dict())
 
 
 def untrained(species: Species) -> dict[str, Any]:
     """A fresh initialisation from the species' own seed."""
-    nursery = species.nursery
-    seed = nursery.streams.integer("networks", species.number, species.restarts)
-    return Controller(species.design, nursery.task, nursery.controller, nursery.value, seed).state_dict()
+    config, context = species.config, species.context
+    seed = context.streams.integer("networks", species.number, species.restarts)
+    return Controller(species.design, context.task, config.controller, config.value, seed).state_dict()
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -70,7 +89,7 @@ def generations(method: Any, number: int) -> list[list[tuple[int, float]]]:
     history = []
     for _ in range(number):
         method.iterate()
-        history.append([(species.number, species.fitness) for species in method.population])
+        history.append([(species.number, species.fitness) for species in method.population.species])
     return history
 
 

@@ -13,10 +13,10 @@ from codesign_bench.design.graph import Design
 from codesign_bench.experiment.equality import must_equal
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.simulation.graphs import Rollout
-from methods.evolution.cohort import select_slots
 from methods.evolution.controller import FlatView
 from methods.evolution.species import Species
-from tests.methods.population import equal, generations, make, small, untrained, weights
+from methods.evolution.training import train
+from tests.methods.population import begin, equal, generations, make, small, untrained, weights
 
 # ---- a species is a PPO run ---------------------------------------------------------------------------------------------
 
@@ -28,14 +28,14 @@ def test_without_selection_a_population_is_that_many_ppo_runs(name: str) -> None
     one_by_one, together = (make(small(name, *off, f"method.cohort={cohort}")) for cohort in (1, 4))
     generations(one_by_one, 3)
     generations(together, 3)
-    first = make(small(name, *off)).found()
+    first = begin(make(small(name, *off)))
     for i in range(4):
         alone = make(small(name, *off, "budget.population=1", "budget.batch=80", "budget.steps=240"))
-        alone.found = lambda i=i: [first[i]]
+        alone.population.species = [first[i]]
         generations(alone, 3)
-        (mine,) = alone.population
-        must_equal(mine.state_dict(), one_by_one.population[i].state_dict(), "a species that was trained alone")
-        species = together.population[i]
+        (mine,) = alone.population.species
+        must_equal(mine.state_dict(), one_by_one.population.species[i].state_dict(), "a species that was trained alone")
+        species = together.population.species[i]
         a, b = weights(species), weights(mine)
         for part in ("actor", "critic"):
             assert all(torch.allclose(value, b[part][key], atol=1e-5) for key, value in a[part].items())
@@ -46,9 +46,9 @@ def test_without_selection_a_population_is_that_many_ppo_runs(name: str) -> None
 def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
     """Weights, Adam, normaliser: bit for bit what PPO makes of the same batches one after the other."""
     method = make(small(name, "method.elimination=0.5"))
-    first = make(small(name)).found()
+    first = begin(make(small(name)))
     rollouts: dict[int, list[Rollout]] = {}
-    collect = method.cohorts.collect
+    collect = method.sampler.collect
 
     def noted(members: Any, *moment: int) -> Any:
         found = collect(members, *moment)
@@ -56,15 +56,15 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
             rollouts.setdefault(species.number, []).append(rollout)
         return found
 
-    method.cohorts.collect = noted
+    method.sampler.collect = noted
     generations(method, 3)
-    old = [species for species in method.population if species.born == 0]
+    old = [species for species in method.population.species if species.born == 0]
     assert old
     for species in old:
         twin = next(s for s in first if s.number == species.number)
         assert len(rollouts[species.number]) == 3
         for rollout in rollouts[species.number]:
-            steps, bootstrap = steps_of_rollout(rollout, method.task.space)
+            steps, bootstrap = steps_of_rollout(rollout, method.context.task.space)
             twin.ppo.learn(rollout, steps, bootstrap, twin.shuffle)
             twin.controller.merge(steps)
         must_equal(weights(species), weights(twin), "a survivor")
@@ -75,14 +75,13 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
 @pytest.mark.parametrize("slots", [2, 3])  # three do not divide evenly over the two groups
 def test_selected_slots_are_the_rollout_of_those_slots(slots: int) -> None:
     method = make(small("nge", "method.cohort=2", f"budget.agent_batch={40 * slots}", "env.time_limit=truncate"))
-    method.population = method.found()
-    members = method.population[:2]
+    members = begin(method)[:2]
     whole: list[Rollout] = []
-    collect = method.cohorts.pool.collect
-    method.cohorts.pool.collect = lambda *arguments: whole.append(found := collect(*arguments)) or found
-    parts = method.cohorts.collect(members, 0, 0)
+    collect = method.sampler.pool.collect
+    method.sampler.pool.collect = lambda *arguments: whole.append(found := collect(*arguments)) or found
+    parts = method.sampler.collect(members, 0, 0)
     (rollout,) = whole
-    order = [place for places in method.cohorts._places for place in places]
+    order = [place for places in method.sampler._places for place in places]
     for member, part in enumerate(parts):
         columns = [order.index((member, slot)) for slot in range(slots)]
         assert part.reward.shape[1] == slots
@@ -99,10 +98,6 @@ def test_selected_slots_are_the_rollout_of_those_slots(slots: int) -> None:
                 assert np.array_equal(
                     part.designs.attributes[part.designs.offsets[part.design[t, slot]] :][:nodes], members[member].design.attributes
                 )
-    both = select_slots(rollout, np.arange(rollout.reward.shape[1]))
-    assert np.array_equal(both.state, rollout.state)
-    assert np.array_equal(both.last_state, rollout.last_state)
-    assert both.episodes == tuple(sorted(rollout.episodes, key=lambda episode: episode.slot))
 
 
 # ---- inheritance --------------------------------------------------------------------------------------------------------
@@ -121,9 +116,8 @@ def with_child(name: str, *overrides: str) -> tuple[Any, Species, Species, dict[
     """A population in its second generation before training, its child, the parent, and the parent's weights then."""
     method = make(small(name, *overrides))
     method.iterate()
-    method.population = method.renew()
-    (child,) = [species for species in method.population if species.born == 1]
-    parent = next(species for species in method.population if species.number == child.parent)
+    (child,) = [species for species in begin(method) if species.born == 1]
+    parent = next(species for species in method.population.species if species.number == child.parent)
     return method, child, parent, weights(parent)
 
 
@@ -142,12 +136,13 @@ def test_a_child_and_its_parent_share_nothing() -> None:
     method, child, parent, before = with_child("nge")
     optimisers = copy.deepcopy(parent.ppo.state_dict())
     assert set(optimisers) >= {"policy_optimiser", "value_optimiser"}
-    method._train([child, next(s for s in method.population if s not in (child, parent))])
+    other = next(species for species in method.population.species if species not in (child, parent))
+    train([child, other], method.sampler, 1, 1)
     must_equal(weights(parent), before, "a parent whose child was trained")
     must_equal(parent.ppo.state_dict(), optimisers, "the optimisers of a parent")
     assert not equal(weights(child)["actor"], before["actor"])
     after, optimisers = weights(child), copy.deepcopy(child.ppo.state_dict())
-    method._train([parent, next(s for s in method.population if s not in (child, parent))])
+    train([parent, other], method.sampler, 1, 1)
     must_equal(weights(child), after, "a child whose parent was trained")
     must_equal(child.ppo.state_dict(), optimisers, "the optimisers of a child")
 
@@ -156,11 +151,11 @@ def test_first_actions_come_from_the_inherited_policy() -> None:
     """Log-probabilities as stored while acting equal those of the inherited weights, for survivors and children."""
     method, child, _, _ = with_child("nge", *ADD)
     for start in (0, 2):
-        members = method.population[start : start + 2]
+        members = method.population.species[start : start + 2]
         expected = [weights(species) for species in members]
-        for species, rollout, state in zip(members, method.cohorts.collect(members, 1, 0), expected, strict=True):
+        for species, rollout, state in zip(members, method.sampler.collect(members, 1, 0), expected, strict=True):
             must_equal(weights(species), state, "a species that acts")
-            steps, _ = steps_of_rollout(rollout, method.task.space)
+            steps, _ = steps_of_rollout(rollout, method.context.task.space)
             chosen = np.arange(steps.num_steps)
             forest, rows = steps.forest(chosen)
             actor = species.controller.actor
@@ -174,8 +169,8 @@ def test_first_actions_come_from_the_inherited_policy() -> None:
 @pytest.mark.parametrize("name", ["ess", "nge"])
 def test_the_root_has_no_action(name: str) -> None:
     method = make(small(name))
-    method.population = method.found()
-    for species, rollout in zip(method.population[:2], method.cohorts.collect(method.population[:2], 0, 0), strict=True):
+    cohort = begin(method)[:2]
+    for species, rollout in zip(cohort, method.sampler.collect(cohort, 0, 0), strict=True):
         nodes = species.design.num_nodes
         control = rollout.actions[:, 0].reshape(-1, nodes)
         assert np.all(control[:, 0] == 0)
@@ -185,8 +180,8 @@ def test_the_root_has_no_action(name: str) -> None:
 def test_on_its_parents_graphs_a_child_answers_as_its_parent() -> None:
     """Means, log standard deviations and values, bit for bit."""
     method, child, parent, _ = with_child("nge")
-    rollout = method.cohorts.collect([parent, child], 1, 0)[0]
-    steps, _ = steps_of_rollout(rollout, method.task.space)
+    rollout = method.sampler.collect([parent, child], 1, 0)[0]
+    steps, _ = steps_of_rollout(rollout, method.context.task.space)
     forest, rows = steps.forest(np.arange(steps.num_steps))
     at = torch.from_numpy(rows)
     answers = []
@@ -220,46 +215,46 @@ def test_a_child_of_ess_can_inherit_if_its_skeleton_is_its_parents(operator: str
 def test_strict_ess_restarts_everyone() -> None:
     method = make(small("ess", "method.amortized=false"))
     method.iterate()
-    first = {species.number: untrained(species) for species in method.population}
-    for species in method.renew():
+    first = {species.number: untrained(species) for species in method.population.species}
+    for species in begin(method):
         must_equal(weights(species), untrained(species), "a controller that starts from scratch")
         for optimiser in (species.ppo.policy_optimiser, species.ppo.value_optimiser):
             assert not optimiser.state_dict()["state"]
         if species.born == 0:
             assert species.restarts == 1
             assert not equal(weights(species), first[species.number]), "a seed of its own each time"
-            assert all(slot["episode"]["time"] == 0 for slot in species.slots)
+            assert all(slot.episode is None for slot in species.slots)
     amortized = make(small("ess"))
     amortized.iterate()
-    trained = {species.number: weights(species) for species in amortized.population}
-    for species in amortized.renew():
+    trained = {species.number: weights(species) for species in amortized.population.species}
+    for species in begin(amortized):
         if species.born == 0:
             must_equal(weights(species), trained[species.number], "an amortised survivor")
 
 
 def test_sizes_and_order_of_a_flat_view() -> None:
     method = make(small("ess"))
-    for species in method.found():
+    for species in begin(method):
         nodes, actor = species.design.num_nodes, species.controller.actor
-        assert actor.view.size == nodes * method.task.feature_size
+        assert actor.view.size == nodes * method.context.task.feature_size
         assert tuple(actor.network.weights[0].shape) == (1, actor.view.size, 8)
         assert actor.network.weights[-1].shape[2] == len(actor.log_std) == nodes - 1
         assert actor.view.order.tolist() == depth_first(species.design, 0)
-        again = method.nursery.make(99, Design.from_json(species.design.to_json()), 0, "random")
+        again = method.population.newborn(Design.from_json(species.design.to_json()), "random")
         assert again.controller.actor.view.order.tolist() == actor.view.order.tolist()
 
 
 def test_a_flat_view_does_not_depend_on_the_order_in_which_a_design_grew() -> None:
     """The same tree, whose last two nodes came to be one before the other or the other way round."""
     method = make(small("ess"))
-    limb, rng = method.task.initial_design, np.random.default_rng(0)
+    limb, rng = method.context.task.initial_design, np.random.default_rng(0)
     constants = {name: getattr(limb, name)[[0, 1, 1, 1, 1]] for name in ("axis", "range", "friction", "joint_offset")}
     attributes = rng.uniform(-1, 1, (5, 5))
-    features = rng.normal(size=(2, 5, method.task.feature_size))
+    features = rng.normal(size=(2, 5, method.context.task.feature_size))
     flat, order = [], []
     for parents, rows in (([-1, 0, 1, 1, 2], [0, 1, 2, 3, 4]), ([-1, 0, 1, 2, 1], [0, 1, 2, 4, 3])):
         design = limb.derived(parents=np.array(parents), attributes=attributes[rows], **constants)
-        view = FlatView(design, method.task)
+        view = FlatView(design, method.context.task)
         flat.append(view.flat(features[:, rows].reshape(10, -1)))
         order.append(np.array(rows)[view.order].tolist())  # in the numbers of the first
     assert np.array_equal(*flat)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,14 +17,14 @@ from codesign_bench.errors import BudgetError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import must_equal
 from codesign_bench.experiment.evaluation import evaluate
+from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.ppo import PPO, LearningError
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.structured import merged
-from methods.evolution import population as population_module
-from methods.evolution import reproduction
-from methods.evolution.selection import DEAD
-from methods.evolution.species import Species, copied
-from tests.methods.population import equal, generations, make, small, tables, untrained, weights
+from methods.evolution import reproduction, training
+from methods.evolution.selection import DEAD, select
+from methods.evolution.species import Species
+from tests.methods.population import begin, equal, generations, make, small, tables, untrained, weights
 
 METHODS = ("nge", "ess", "rgs")
 
@@ -38,7 +39,7 @@ def test_steps_add_up(method: str) -> None:
     for generation in (1, 2, 3):
         found.iterate()
         assert ledger.charged == 4 * 80 * generation
-        for species in found.population:
+        for species in found.population.species:
             assert species.steps == 80 * (generation - species.born)
     with pytest.raises(BudgetError):
         found.iterate()
@@ -51,8 +52,8 @@ def test_reproduction_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     generations(method, 3)
     asked: list[Design] = []
     monkeypatch.setattr(reproduction, "viable", lambda design, _: asked.append(design) or len(asked) % 3 != 0)
-    before = copied(method.surrogate.network.state_dict())
-    method.renew()
+    before = copy.deepcopy(method.surrogate.network.state_dict())
+    begin(method)
     assert len(asked) > 20, "ten candidates for each of two children, some drawn anew"
     assert not equal(method.surrogate.network.state_dict(), before)
     assert method.context.ledger.charged == 960
@@ -75,14 +76,13 @@ def test_a_species_does_not_depend_on_who_is_trained_with_it(name: str, slots: i
     config = small(name, "method.elimination=0", "method.cohort=4", f"budget.agent_batch={40 * slots}")
     together, alone = make(config), make(merged(config, {"method": {"cohort": 1}}))
     turned = make(config)
-    turned.population = turned.found()[::-1]
-    turned.found = lambda: turned.population
+    turned.population.species = begin(turned)[::-1]
     for method in (together, alone, turned):
-        assert method.cohorts.slots == slots
+        assert method.sampler.slots == slots
         method.iterate()
-    for species in together.population:
+    for species in together.population.species:
         for method in (turned, alone):
-            (other,) = [s for s in method.population if s.number == species.number]
+            (other,) = [s for s in method.population.species if s.number == species.number]
             if method is turned and slots == 2:  # with three, a group has other shares of them
                 must_equal(species.state_dict(), other.state_dict(), "a species in a population in reverse order")
             assert other.fitness == pytest.approx(species.fitness, rel=1e-4)
@@ -127,49 +127,52 @@ def test_generations(genealogy: list[dict[str, str]]) -> None:
         assert int(row["steps"]) == 20 * (int(row["generation"]) - int(row["born"]) + 1)
 
 
+class Candidate(NamedTuple):
+    number: int
+    born: int
+    fitness: float
+
+
 def test_the_comparison_trains_392_designs() -> None:
     """Three children in each of 124 reproductions, by the arithmetic of selection alone."""
-    from methods.evolution.selection import Candidate, survivors
-
     rng, population, next_number = np.random.default_rng(0), list(range(20)), 20
     for generation in range(1, 125):
-        staying = survivors([Candidate(n, 0, rng.normal()) for n in population], 0.15)
+        staying = select([Candidate(n, 0, rng.normal()) for n in population], 0.15)
         assert len(staying) == 17, generation
-        population = [*staying, *range(next_number, next_number + 3)]
+        population = [*(candidate.number for candidate in staying), *range(next_number, next_number + 3)]
         next_number += 3
     assert next_number == 392
 
 
-def test_parents_are_drawn_uniformly_whatever_their_fitness() -> None:
-    method = make(small("nge"))
-    parents = [type("Parent", (), {"number": i, "fitness": 1000.0 * i})() for i in range(17)]
-    method._offspring = lambda parent, i: parent.number
-    drawn: Counter[int] = Counter()
+def test_parents_are_drawn_uniformly_whatever_their_fitness(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents: Any = [Candidate(i, 0, 1000.0 * i) for i in range(17)]
+    monkeypatch.setattr(reproduction, "viable_mutant", lambda parent, *_: parent.number)
+    nothing: Any = None
+    drawn: Counter[Any] = Counter()
     for generation in range(30):
-        method.generation = generation
-        drawn.update(method.draw(parents, 500))
+        drawn.update(reproduction.mutants(parents, 500, nothing, nothing, Streams(0), generation))
     assert stats.chisquare([drawn[i] for i in range(17)]).pvalue > 6e-5
 
 
 def test_a_population_that_died_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     method = make(small("nge"))
-    monkeypatch.setattr(population_module, "fitness_of", lambda *_: DEAD)
+    monkeypatch.setattr(training, "fitness_of", lambda *_: DEAD)
     first = [number for number, _ in generations(method, 1)[0]]
     monkeypatch.undo()
     second = [number for number, _ in generations(method, 1)[0]]
     assert first == [0, 1, 2, 3]
     assert second == [4, 5, 6, 7]
-    assert all(species.parent is None and species.mutation == "random" for species in method.population)
+    assert all(species.parent is None and species.mutation == "random" for species in method.population.species)
 
 
 def test_a_dead_species_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     method = make(small("nge"))
     method.iterate()
-    method.population[2].fitness = float("nan")
-    method.population[3].fitness = DEAD
-    worst = min(method.population[:2], key=lambda s: s.fitness).number
+    method.population.species[2].fitness = float("nan")
+    method.population.species[3].fitness = DEAD
+    worst = min(method.population.species[:2], key=lambda s: s.fitness).number
     method.iterate()
-    assert {s.number for s in method.population} == ({0, 1} - {worst}) | {4, 5, 6}
+    assert {s.number for s in method.population.species} == ({0, 1} - {worst}) | {4, 5, 6}
 
 
 def test_without_elimination_nobody_is_born() -> None:
@@ -184,11 +187,11 @@ def test_fitness_and_parents_decide_and_mutations_are_redrawn(name: str, fresh_w
     method = make(small(name))
     method.iterate()
     monkeypatch.setattr(reproduction, "viable", lambda *_: False)
-    before = {species.number: weights(species) for species in method.population}
-    method.population = method.renew()
-    (child,) = [species for species in method.population if species.born == 1]
+    before = {species.number: weights(species) for species in method.population.species}
+    begin(method)
+    (child,) = [species for species in method.population.species if species.born == 1]
     assert child.mutation == "copy"
-    parent = next(species for species in method.population if species.number == child.parent)
+    parent = next(species for species in method.population.species if species.number == child.parent)
     assert child.design == parent.design
     assert equal(weights(child)["actor"], before[parent.number]["actor"]) is not fresh_weights
 
@@ -198,13 +201,13 @@ def test_fitness_is_recomputed_from_rewards() -> None:
     config = small("nge", "method.elimination=0", "env.max_steps=27")
     method, other = make(config), make(merged(config, {"method": {"ppo": {"gamma": 0.5}}}))
     rollouts: list[Rollout] = []
-    collect = method.cohorts.collect
-    method.cohorts.collect = lambda *arguments: rollouts.extend(found := collect(*arguments)) or found
+    collect = method.sampler.collect
+    method.sampler.collect = lambda *arguments: rollouts.extend(found := collect(*arguments)) or found
     running: dict[tuple[int, int], float] = {}
     for generation in range(3):
         rollouts.clear()
         method.iterate()
-        for species, rollout in zip(method.population, rollouts, strict=True):
+        for species, rollout in zip(method.population.species, rollouts, strict=True):
             ended = []
             for slot in range(rollout.reward.shape[1]):
                 for reward, over in zip(rollout.reward[:, slot], rollout.terminated[:, slot], strict=True):
@@ -215,30 +218,30 @@ def test_fitness_is_recomputed_from_rewards() -> None:
             assert species.episodes == len(ended)
         if generation == 0:
             other.iterate()
-            assert [s.fitness for s in other.population] == [s.fitness for s in method.population]
+            assert [s.fitness for s in other.population.species] == [s.fitness for s in method.population.species]
 
 
 def test_the_last_inner_iterations_count() -> None:
     """Of two inner iterations the second one: the mean of its episodes alone."""
     method = make(small("nge", "method.inner_iterations=2", "env.max_steps=20"))
     rollouts: list[tuple[int, list[Rollout]]] = []
-    collect = method.cohorts.collect
-    method.cohorts.collect = lambda members, *moment: rollouts.append((moment[1], found := collect(members, *moment))) or found
+    collect = method.sampler.collect
+    method.sampler.collect = lambda members, *moment: rollouts.append((moment[1], found := collect(members, *moment))) or found
     method.iterate()
     assert [inner for inner, _ in rollouts] == [0, 1, 0, 1]
     second = [rollout for inner, found in rollouts if inner == 1 for rollout in found]
-    for species, rollout in zip(method.population, second, strict=True):
+    for species, rollout in zip(method.population.species, second, strict=True):
         assert species.fitness == np.mean([episode.total_return for episode in rollout.episodes])
         assert species.steps == 80 == 2 * rollout.num_steps
 
 
 def test_without_an_end_the_longest_open_episode_counts() -> None:
     method = make(small("nge", "env.max_steps=70", "budget.agent_batch=40", "budget.batch=80", "budget.steps=480", "sampler.groups=1"))
-    assert method.cohorts.slots == 1
+    assert method.sampler.slots == 1
     method.iterate()
-    for species in method.population:
+    for species in method.population.species:
         assert species.episodes == 0
-        assert species.fitness == species.slots[0]["episode"]["total_return"] != 0
+        assert species.fitness == species.slots[0].open_return != 0
 
 
 # ---- RGS ----------------------------------------------------------------------------------------------------------------
@@ -247,31 +250,30 @@ def test_without_an_end_the_longest_open_episode_counts() -> None:
 def test_random_graph_search_keeps_its_designs() -> None:
     method = make(small("rgs"))
     method.iterate()
-    designs = [species.design for species in method.population]
+    designs = [species.design for species in method.population.species]
     assert len(set(designs)) == 4
     generations(method, 2)
-    assert [species.design for species in method.population] == designs
-    assert [species.number for species in method.population] == [0, 1, 2, 3]
+    assert [species.design for species in method.population.species] == designs
+    assert [species.number for species in method.population.species] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("every", "designs"), [(1, 12), (2, 8), (3, 4)])
 def test_random_graph_search_can_redraw(every: int, designs: int) -> None:
     method = make(small("rgs", f"method.redraw_every={every}"))
     seen: dict[int, Design] = {}
-    renew = method.renew
+    collect = method.sampler.collect
 
-    def renewed() -> list[Species]:
-        population: list[Species] = renew()
-        for species in population:
+    def collected(cohort: list[Species], *moment: int) -> Any:
+        for species in cohort:
             redrawn = species.number not in seen
             assert equal(weights(species), untrained(species)) == redrawn
             assert (not species.ppo.policy_optimiser.state_dict()["state"]) == redrawn
-        return population
+        return collect(cohort, *moment)
 
-    method.renew = renewed
+    method.sampler.collect = collected
     for _ in range(3):
         iteration = method.iterate()
-        for species in method.population:
+        for species in method.population.species:
             assert seen.setdefault(species.number, species.design) == species.design
         assert iteration.new_designs in (0, 4)
     assert len(seen) == designs
@@ -284,10 +286,10 @@ def test_the_incumbent_only_gets_better_and_can_be_played_again() -> None:
     best = -np.inf
     for _ in range(3):
         method.iterate()
-        fittest = max(species.fitness for species in method.population)
+        fittest = max(species.fitness for species in method.population.species)
         if fittest > best:
             best, champion = fittest, evaluate(method.champion(), 3, np.random.SeedSequence(1))
-        assert method.fittest.fitness == best
+        assert method.population.fittest.fitness == best
         again = evaluate(method.incumbent(), 3, np.random.SeedSequence(1))
         assert again.returns == champion.returns
         assert again.design == champion.design
@@ -295,20 +297,20 @@ def test_the_incumbent_only_gets_better_and_can_be_played_again() -> None:
 
 def test_a_first_fitness_that_is_not_a_number_can_be_beaten(monkeypatch: pytest.MonkeyPatch) -> None:
     method = make(small("rgs"))
-    monkeypatch.setattr(population_module, "fitness_of", lambda *_: float("nan"))
+    monkeypatch.setattr(training, "fitness_of", lambda *_: float("nan"))
     assert {fitness for _, fitness in generations(method, 1)[0]} == {DEAD}
     monkeypatch.undo()
     method.iterate()
-    assert method.fittest.fitness == max(species.fitness for species in method.population) > DEAD
-    assert method.fittest.generation == 1
+    assert method.population.fittest.fitness == max(species.fitness for species in method.population.species) > DEAD
+    assert method.population.fittest.generation == 1
 
 
 def test_optimisers_are_of_their_own() -> None:
     method = make(small("nge"))
-    method.population = method.found()
-    assert len({id(species.ppo) for species in method.population}) == 4
-    assert all(isinstance(species.ppo, PPO) for species in method.population)
-    actors = [weights(species)["actor"] for species in method.population]
+    begin(method)
+    assert len({id(species.ppo) for species in method.population.species}) == 4
+    assert all(isinstance(species.ppo, PPO) for species in method.population.species)
+    actors = [weights(species)["actor"] for species in method.population.species]
     assert not any(equal(actors[0], other) for other in actors[1:])  # independent seeds
 
 

@@ -52,8 +52,7 @@ def test_strict_ess_is_ess_without_amortised_fitness() -> None:
 @pytest.mark.parametrize(("budget", "cohort", "slots"), [("paper", 4, 20), ("pilot", 5, 4), ("smoke", 5, 2)])
 def test_cohorts_take_at_least_the_batch_of_a_single_agent(budget: str, cohort: int, slots: int) -> None:
     method = make(load_config("config", ["method=nge", f"budget={budget}"]))
-    assert (method.cohorts.size, method.cohorts.slots, method.cohorts.steps_per_slot) == (cohort, slots, 1000)
-    assert method.cohorts.size * method.cohorts.count == method.size
+    assert (method.sampler.size, method.sampler.slots, method.sampler.steps_per_slot) == (cohort, slots, 1000)
 
 
 @pytest.mark.parametrize(("budget", "steps"), [("paper", 50_000_000), ("pilot", 2_000_000), ("smoke", 40_000)])

@@ -18,7 +18,7 @@ from codesign_bench.design.space import DesignSpace, Topology
 from codesign_bench.tasks import TASKS, Task, make_task
 from methods.evolution import random_design as module
 from methods.evolution.random_design import random_design, viable, viable_design
-from tests.methods.population import make, small
+from tests.methods.population import begin, make, small
 
 
 @pytest.mark.parametrize("env", TASKS)
@@ -77,21 +77,26 @@ def test_attributes_are_uniform_and_independent() -> None:
     assert abs(columns[chain].mean() - columns[~chain].mean()) < 4 * 0.577 / math.sqrt(columns.shape[1] * min(chain.sum(), (~chain).sum()))
 
 
+def founders(method: Any, number: int) -> list[Design]:
+    """The designs of a first generation of that many."""
+    method.population.size, method.population.newborn = number, lambda design, _: SimpleNamespace(design=design)
+    return [species.design for species in begin(method)]
+
+
 def test_sizes_of_random_graph_search_are_uniform() -> None:
-    config = small("rgs", "env.max_steps=2", "budget.agent_batch=2", "budget.population=2", "budget.batch=4", "budget.steps=4")
-    method = make(config)
-    first, most = method.task.initial_design.num_nodes, method.task.space.max_nodes
-    sizes = Counter(method._design(i).num_nodes for i in range(650))
+    method = make(small("rgs"))
+    task = method.context.task
+    first, most = task.initial_design.num_nodes, task.space.max_nodes
+    sizes = Counter(design.num_nodes for design in founders(method, 650))
     assert set(sizes) <= set(range(first, most + 1))
     assert stats.chisquare([sizes[n] for n in range(first, most + 1)]).pvalue > 6e-5
 
 
 @pytest.mark.parametrize("method", ["nge", "ess"])
 def test_first_designs_have_one_to_four_nodes_more(method: str) -> None:
-    config = small(method)
-    found = make(config)
-    first = found.task.initial_design.num_nodes
-    sizes = Counter(found._first_design(i).num_nodes - first for i in range(400))
+    found = make(small(method))
+    first = found.context.task.initial_design.num_nodes
+    sizes = Counter(design.num_nodes - first for design in founders(found, 400))
     assert set(sizes) == {1, 2, 3, 4}
     assert stats.chisquare([sizes[n] for n in (1, 2, 3, 4)]).pvalue > 6e-5
 
@@ -105,12 +110,12 @@ def test_a_design_that_cannot_be_simulated_is_drawn_anew(monkeypatch: pytest.Mon
         return len(seen) == 4
 
     monkeypatch.setattr(module, "viable", fourth)
-    assert viable_design(task, 3, np.random.default_rng(0)) is seen[3]
+    assert viable_design(task, 3, 3, np.random.default_rng(0)) is seen[3]
     assert len(set(seen)) == 4
     assert {design.num_nodes for design in seen} == {task.initial_design.num_nodes + 3}
     seen.clear()
     monkeypatch.setattr(module, "viable", lambda design, _: seen.append(design) is not None)
-    assert viable_design(task, 3, np.random.default_rng(0)) is task.initial_design
+    assert viable_design(task, 3, 3, np.random.default_rng(0)) is task.initial_design
     assert len(seen) == 50
 
 
@@ -131,6 +136,6 @@ def test_drawing_does_not_depend_on_returns() -> None:
     for method in (one, other):
         method.iterate()
         method.iterate()
-    assert [s.design for s in one.population] == [s.design for s in other.population]
-    assert [s.fitness for s in one.population] != [s.fitness for s in other.population]
-    assert all(a.number + 1 == b.number for a, b in pairwise(one.population))
+    assert [s.design for s in one.population.species] == [s.design for s in other.population.species]
+    assert [s.fitness for s in one.population.species] != [s.fitness for s in other.population.species]
+    assert all(a.number + 1 == b.number for a, b in pairwise(one.population.species))

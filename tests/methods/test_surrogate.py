@@ -32,34 +32,34 @@ def designs(number: int, seed: int = 0) -> list[Any]:
     return [random_design(TASK, int(rng.integers(0, 12)), rng) for _ in range(number)]
 
 
-def test_pool_and_places() -> None:
+def test_pool_and_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is pruned before twice the population is known; then ten candidates for each place, of which the chosen ones are
     born. Survivors stay, pruned candidates take no number."""
     method = make(small("nge", "method.gm_uc.enabled=true", "method.gm_uc.steps=3", "budget.steps=3200", "method.elimination=0.5"))
     pools: list[int] = []
-    draw = method.draw
+    draw = nge.mutants
 
-    def drawn(parents: Any, number: int) -> Any:
-        found = draw(parents, number)
+    def drawn(parents: Any, number: int, *arguments: Any) -> Any:
+        found = draw(parents, number, *arguments)
         pools.append(number)
         drawn.last = [(o.parent.number, o.design) for o in found]  # type: ignore[attr-defined]
         return found
 
-    method.draw = drawn
+    monkeypatch.setattr(nge, "mutants", drawn)
     for generation in range(5):
-        before = {species.number: species for species in method.population}
+        before = {species.number: species for species in method.population.species}
         method.iterate()
         if generation:
-            staying = [species for species in method.population if species.number in before]
-            born = [species for species in method.population if species.born == generation]
+            staying = [species for species in method.population.species if species.number in before]
+            born = [species for species in method.population.species if species.born == generation]
             assert len(staying) == len(born) == 2
             assert all(before[species.number] is species for species in staying)
             assert all((species.parent, species.design) in drawn.last for species in born)  # type: ignore[attr-defined]
             known = 4 + 2 * (generation - 1)
-            assert len(method.surrogate.records) == known
+            assert len(method.surrogate.records) == known + 2
             assert pools[-1] == (20 if known >= 8 else 2)
-    assert sorted(method.surrogate.records) == list(range(10))  # those that were eliminated too
-    assert method.next_number == 12
+    assert sorted(method.surrogate.records) == list(range(12))  # those that were eliminated too
+    assert method.population.next_number == 12
 
 
 def test_the_latest_label_counts_within_its_generation() -> None:

@@ -17,7 +17,7 @@ from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.tasks import Task
-from methods.evolution.population import PopulationMethod
+from methods.evolution.training import train
 from tests.perf.simulation import grown
 from tests.perf.table import Table, heading, interleaved
 
@@ -46,9 +46,8 @@ def population(name: str, env: str, bodies: int, *overrides: str) -> Any:
     """A population whose designs all have that many bodies and stay."""
     keep = () if name == "rgs" else ("method.elimination=0",)
     method = make_method(name, env, lambda task: task, *keep, *overrides)
-    assert isinstance(method, PopulationMethod)
-    designs = [grown(method.task, bodies, np.random.default_rng(i)) for i in range(method.size)]
-    method.found = lambda: [method.new_species(design, "random") for design in designs]  # type: ignore[method-assign]
+    rngs = [np.random.default_rng(i) for i in range(method.population.size)]
+    method.population.species = [method.population.newborn(grown(method.context.task, bodies, rng), "random") for rng in rngs]
     return method
 
 
@@ -75,8 +74,7 @@ def measure_memory(table: Table) -> None:
     me = psutil.Process(os.getpid())
     for name in ("nge", "rgs"):
         method = population(name, "locomotion3d", 29, "workers=2", "method.ppo.passes=1")
-        method.population = method.found()
-        method._train(method.cohorts.members(method.population, 0))
+        train(method.population.species[: method.sampler.size], method.sampler, 0, 1)
         memory = sum(process.memory_info().rss for process in [me, *me.children(recursive=True)]) / 1e9
         table.add(f"{name}: gigabytes, workers included", memory, 4, at_most=True)
         method.close()

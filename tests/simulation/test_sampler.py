@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from typing import Any
 
@@ -12,7 +13,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.simulation.episode import NO_TRANSFORM, TransformSteps
 from codesign_bench.simulation.graphs import GraphBatch, Rollout
-from codesign_bench.simulation.sampler import Sampler, child_seed, random_policy
+from codesign_bench.simulation.sampler import Sampler, SlotState, child_seed, random_policy
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, make_task
 from codesign_bench.tasks.base import Task
@@ -295,6 +296,42 @@ def test_resuming_frozen_designs_gives_the_same_table() -> None:
     assert_equal(again.collect(random_policy, 60), sampler.collect(random_policy, 60))
 
 
+# ---- slots that are lent ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_two_agents_in_turn_in_one_sampler_are_as_each_in_a_sampler_of_its_own(name: str) -> None:
+    """Fresh slots and open episodes; slots change places, and plain values survive JSON."""
+    task = make_task(name, max_steps=13)
+    shared = Sampler(task, 3, np.random.SeedSequence(99), NO_TRANSFORM)
+    seeds = {agent: [np.random.SeedSequence([agent, slot]) for slot in range(3)] for agent in (0, 1)}
+    designs = {agent: random_designs(task, 3, seed=agent) for agent in (0, 1)}
+    own = {agent: Sampler(task, 3, SEED, NO_TRANSFORM, designs[agent], seeds[agent]) for agent in (0, 1)}
+    slots = {agent: [SlotState.fresh(d, s) for d, s in zip(designs[agent], seeds[agent], strict=True)] for agent in (0, 1)}
+    assert all(slot.time == slot.open_return == 0 for slot in slots[0])
+    order, rewards = [0, 1, 2], {0: [], 1: []}
+    for steps in (5, 20, 7):
+        for agent in (0, 1):
+            shared.lend([slots[agent][slot] for slot in order])
+            rollout, expected = shared.collect(policies.each_graph_alone, steps), own[agent].collect(policies.each_graph_alone, steps)
+            np.testing.assert_array_equal(rollout.reward, expected.reward[:, order])
+            for reward, ended in zip(expected.reward[:, 0], expected.terminated[:, 0], strict=True):
+                rewards[agent] = [] if ended else [*rewards[agent], reward]
+            back = [SlotState.from_dict(json.loads(json.dumps(slot.to_dict()))) for slot in shared.take_back()]
+            for slot, state in zip(order, back, strict=True):
+                slots[agent][slot] = state
+            assert slots[agent][0].time == len(rewards[agent])
+            assert slots[agent][0].open_return == pytest.approx(sum(rewards[agent]), abs=1e-9)
+            assert json.dumps([slot.to_dict() for slot in slots[agent]]) == json.dumps([slot.to_dict() for slot in own[agent].take_back()])
+        order = order[1:] + order[:1]
+
+
+def test_all_slots_are_lent_or_none() -> None:
+    sampler = Sampler(make_task("gap"), 2, SEED)
+    with pytest.raises(ConfigError, match="A sampler of 2 slots cannot lend 1"):
+        sampler.lend(sampler.take_back()[:1])
+
+
 # ---- reuse of bodies -------------------------------------------------------------------------------------------------
 
 
@@ -370,6 +407,28 @@ def test_rollouts_side_by_side() -> None:
         first, last = first + slots, last + sum(nodes)
     assert next(truncations, None) is None
     assert len(whole.episodes) == sum(len(p.episodes) for p in parts) > 0
+
+
+def test_some_slots_of_a_rollout() -> None:
+    """Step by step what the whole one has in their columns, while designs change."""
+    task = make_task("swimmer", max_steps=9, time_limit="truncate")
+    whole = Sampler(task, 5, SEED, TransformSteps(2, 1)).collect(random_policy, 40)
+    columns = np.array([3, 0, 4])
+    part = whole.of_slots(columns)
+    for t in range(40):
+        for s, column in enumerate(columns):
+            for field in ("stage", "reward", "terminated", "truncated", "log_prob"):
+                assert getattr(part, field)[t, s] == getattr(whole, field)[t, column]
+            np.testing.assert_array_equal(features_of(part, t, s, task), features_of(whole, t, column, task))
+            np.testing.assert_array_equal(part.actions[rows_of(part, t, s)], whole.actions[rows_of(whole, t, column)])
+    theirs = np.split(whole.last_state, np.cumsum(np.diff(whole.designs.offsets)[whole.last_design])[:-1])
+    np.testing.assert_array_equal(part.last_state, np.concatenate([theirs[column] for column in columns]))
+    np.testing.assert_array_equal(part.last_stage, whole.last_stage[columns])
+    ended = [[dataclasses.replace(e, slot=s) for e in whole.episodes if e.slot == column] for s, column in enumerate(columns)]
+    assert part.episodes == tuple(itertools.chain(*ended))
+    cut = [(t.time, s, t.design) for s, column in enumerate(columns) for t in whole.truncations if t.slot == column]
+    assert [t[:3] for t in part.truncations] == cut
+    assert len(part.episodes) == len(cut) > 6
 
 
 def test_episode_records_name_their_column_after_concatenation() -> None:

@@ -19,7 +19,7 @@ import pytest
 from codesign_bench.errors import ConfigError, WorkerError
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import TransformSteps
-from codesign_bench.simulation.sampler import random_policy
+from codesign_bench.simulation.sampler import SlotState, random_policy
 from codesign_bench.simulation.workers import Group, WorkerPool
 from codesign_bench.tasks import make_task
 from tests.simulation import policies
@@ -89,6 +89,21 @@ def test_goes_on_elsewhere(shared: WorkerPool) -> None:
     local = WorkerPool(groups())
     local.load_state_dict(state)
     assert_equal(shared.collect(random_policy, 40), local.collect(random_policy, 40))
+
+
+def test_slots_are_lent_in_workers_as_here(shared: WorkerPool) -> None:
+    """To agents that have not begun, and back; one group's slots next to another's."""
+    local = WorkerPool(groups())
+    seeds = iter(np.random.SeedSequence(5).spawn(6))
+    fresh = [[SlotState.fresh(group.task.initial_design, next(seeds)) for _ in range(group.slots)] for group in groups()]
+    for _ in range(2):
+        for pool in (local, shared):
+            pool.lend(fresh)
+        policy = policies.each_graph_alone
+        assert_equal(shared.collect(policy, 30).reward, local.collect(policy, 30).reward)
+        assert shared.take_back() == local.take_back()
+    with pytest.raises(ConfigError, match="2 lists of slots were given for 3 groups"):
+        local.lend(fresh[:2])
 
 
 def test_workers_load_no_heavy_packages_and_use_one_thread(shared: WorkerPool) -> None:

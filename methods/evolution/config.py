@@ -1,0 +1,68 @@
+"""What the configurations of populations have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.method import Budget
+from codesign_bench.learning.networks import ValueConfig
+from codesign_bench.learning.ppo import PPOConfig
+from methods.evolution.controller import ControllerConfig
+from methods.evolution.mutation import MutationConfig
+
+
+@dataclass(frozen=True)
+class PopulationConfig:
+    """Of every method that trains a population.
+
+    - inner_iterations: batches into which a species' share of a generation is cut
+    - cohort: species that are sampled side by side; null: as many as take the batch of a method with one agent
+    """
+
+    controller: ControllerConfig
+    value: ValueConfig
+    inner_iterations: int
+    cohort: int | None
+    ppo: PPOConfig
+
+    def __post_init__(self) -> None:
+        if self.inner_iterations < 1:
+            raise ConfigError(f"method.inner_iterations is {self.inner_iterations}; allowed are whole numbers from 1 up.")
+        if self.cohort is not None and self.cohort < 1:
+            raise ConfigError(f"method.cohort is {self.cohort}; allowed are whole numbers from 1 up, or null.")
+
+    def slots(self, budget: Budget, longest: int) -> int:
+        """Of one species: its batch takes the time of the longest episode, in steps, in each of them."""
+        return max(budget.agent_batch // self.inner_iterations // longest, 1)
+
+
+@dataclass(frozen=True)
+class InitialConfig:
+    """least and most: nodes that are added to the initial design, uniformly."""
+
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.most:
+            raise ConfigError(f"method.initial is {self.least} to {self.most}; allowed are whole numbers from 0 up, least first.")
+
+
+@dataclass(frozen=True)
+class EvolutionConfig(PopulationConfig):
+    """Of methods that select and mutate. elimination: share of a generation that goes."""
+
+    elimination: float
+    initial: InitialConfig
+    mutation: MutationConfig
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.elimination < 1:
+            raise ConfigError(f"method.elimination is {self.elimination}; allowed are numbers from 0 up, below 1.")
+
+    def check_population(self, size: int) -> None:
+        """Whoever is eliminated must leave a parent behind."""
+        if self.elimination > 0 and size < 2:
+            raise ConfigError(f"budget.population is {size}; allowed are 2 and more if method.elimination is above 0.")

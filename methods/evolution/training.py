@@ -1,0 +1,127 @@
+"""Training of species: the members of a cohort sample side by side in the groups of one pool, then each learns by itself.
+
+Nothing here knows who selects: a cohort is a list of species.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+
+import numpy as np
+
+from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.method import Budget, Context
+from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.ppo import LearningError
+from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
+from codesign_bench.simulation.graphs import Rollout
+from codesign_bench.simulation.workers import Group
+from methods.evolution.acting import StackedPolicy, stacked_policy
+from methods.evolution.config import PopulationConfig
+from methods.evolution.population import Population
+from methods.evolution.selection import DEAD, counted_iterations, fitness_of, mean_fitness
+from methods.evolution.species import Species
+
+
+def generation_steps(budget: Budget) -> int:
+    """That one generation charges."""
+    return budget.population * budget.agent_batch
+
+
+class CohortSampler:
+    """Samples cohorts of equal size, one at a time: bounded memory, and a moment to save the run after each.
+
+    A species has agent_batch / 1000 slots, so that a slot's share of a batch is the longest episode. Its slots are dealt out
+    to the groups in turn, so that groups have equal work whatever the designs.
+    """
+
+    def __init__(self, config: PopulationConfig, context: Context) -> None:
+        budget, inner_iterations = context.budget, config.inner_iterations
+        self.slots = config.slots(budget, context.task.config.max_steps)
+        if budget.agent_batch % (inner_iterations * self.slots):
+            raise ConfigError(
+                f"budget.agent_batch is {budget.agent_batch}; allowed are multiples of {inner_iterations * self.slots}, "
+                "the inner iterations times the slots of an agent."
+            )
+        self.steps_per_slot = budget.agent_batch // inner_iterations // self.slots
+        self.size = config.cohort or _default_size(budget)
+        if budget.population % self.size:
+            raise ConfigError(f"method.cohort is {config.cohort}; allowed are divisors of the population, {budget.population}, or null.")
+        places = [(member, slot) for member in range(self.size) for slot in range(self.slots)]
+        groups = min(context.groups, len(places))
+        self._places = [places[group::groups] for group in range(groups)]
+        self._streams = context.streams
+        seeds = [context.streams.sequence("sampler", group) for group in range(groups)]
+        self.pool = context.pool([Group(context.task, len(p), seed, NO_TRANSFORM) for p, seed in zip(self._places, seeds, strict=True)])
+
+    def collect(self, cohort: Sequence[Species], *moment: int) -> list[Rollout]:
+        """One batch of each member. `moment` (generation, inner iteration) names the streams of action noise, which depend on
+        nothing else besides the species and its slots."""
+        self.pool.lend([[cohort[member].slots[slot] for member, slot in places] for places in self._places])
+        rollout = self.pool.collect([self._policy(cohort, group, moment) for group in range(len(self._places))], self.steps_per_slot)
+        columns = np.empty((len(cohort), self.slots), dtype=np.int64)  # by slot, whichever group had it
+        order = [place for places in self._places for place in places]
+        states = [state for group in self.pool.take_back() for state in group]
+        for column, ((member, slot), state) in enumerate(zip(order, states, strict=True)):
+            columns[member, slot] = column
+            cohort[member].slots[slot] = state
+        return [rollout.of_slots(mine) for mine in columns]
+
+    def _policy(self, cohort: Sequence[Species], group: int, moment: tuple[int, ...]) -> StackedPolicy:
+        mine = [member for member, _ in self._places[group]]
+        first = dict(reversed(self._places[group]))  # of each member's slots in this group
+        present = sorted(first)
+        seeds = [self._streams.sequence("actions", cohort[m].number, *moment, first[m]) for m in present]
+        return stacked_policy([cohort[m].controller for m in present], [mine.count(m) for m in present], seeds)
+
+
+def train_generation(population: Population, sampler: CohortSampler) -> None:
+    """One batch of PPO for every species, cohort by cohort; between two of them the run is saved, so this may go on where
+    another process stopped."""
+    while population.trained < len(population.species):
+        if population.trained > 0:
+            population.context.checkpoint()
+        cohort = population.species[population.trained : population.trained + sampler.size]
+        episodes, losses = train(cohort, sampler, population.generation, population.config.inner_iterations)
+        population.episodes += episodes
+        population.losses += losses
+        population.trained += len(cohort)
+
+
+def train(
+    cohort: Sequence[Species], sampler: CohortSampler, generation: int, inner_iterations: int
+) -> tuple[list[EpisodeRecord], list[list[float]]]:
+    """One batch of PPO for every member, or several that share its steps; its fitness is what it earned meanwhile. Returns
+    the episodes that ended and the losses of all updates."""
+    counted = counted_iterations(inner_iterations)
+    earned: list[list[float]] = [[] for _ in cohort]
+    episodes: list[EpisodeRecord] = []
+    losses: list[list[float]] = []
+    for species in cohort:
+        species.episodes = 0
+    for inner in range(inner_iterations):
+        rollouts = sampler.collect(cohort, generation, inner)
+        for species, rollout, mine in zip(cohort, rollouts, earned, strict=True):
+            steps, bootstrap = steps_of_rollout(rollout, species.context.task.space)
+            species.steps += rollout.num_steps
+            species.episodes += len(rollout.episodes)
+            episodes += rollout.episodes
+            try:
+                update = species.ppo.learn(rollout, steps, bootstrap, species.shuffle)
+            except LearningError:  # one species that cannot learn must not end the run of all
+                mine.append(DEAD)
+                continue
+            species.controller.merge(steps)
+            if inner in counted:
+                mine.append(fitness_of(rollout.episodes, species.open_return))
+            losses.append(list(astuple(update)))
+    for species, mine in zip(cohort, earned, strict=True):
+        species.fitness = mean_fitness(mine)
+    return episodes, losses
+
+
+def _default_size(budget: Budget) -> int:
+    """As many as take at least the batch of the methods with one agent."""
+    sizes = [size for size in range(1, budget.population + 1) if budget.population % size == 0]
+    return next((size for size in sizes if size * budget.agent_batch >= budget.batch), budget.population)
