@@ -15,9 +15,9 @@ LEAST_DEVIATION = 1e-4
 
 
 class Normaliser:
-    """Running mean and standard deviation per feature, over nodes; the identity until the first batch is merged.
+    """Running mean and standard deviation per feature, over nodes; the identity until the first batch was added.
 
-    The statistics are frozen while a batch is acted on and learned from; `merge` adds the batch once, afterwards.
+    The statistics are frozen while a batch is acted on and learned from; `update` adds the batch once, afterwards.
     """
 
     def __init__(self, size: int) -> None:
@@ -35,7 +35,7 @@ class Normaliser:
         out = np.multiply(features - self.mean, scale, dtype=np.float64)
         return np.clip(out, -CLIP, CLIP, out=out).astype(np.float32)
 
-    def merge(self, features: Array) -> None:
+    def update(self, features: Array) -> None:
         """Adds a batch [nodes, size] to the statistics (Chan's parallel update)."""
         if len(features) == 0:
             return
