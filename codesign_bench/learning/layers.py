@@ -19,8 +19,8 @@ from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.kernels import graph_conv
 
 Options = Mapping[str, Any]
-OFFERED = frozenset({"in_channels", "out_channels"}), frozenset({"x", "edge_index"})
-"""What the constructor and the forward of a layer are given."""
+OFFERED = {"__init__": {"in_channels", "out_channels"}, "forward": {"x", "edge_index"}}
+"""What functions of a layer are given, besides its options."""
 
 
 class _ForestLayer:
@@ -107,10 +107,12 @@ def _problem(name: str, options: Options, inputs: int, outputs: int) -> str | No
     if not _is_layer(name):
         return "torch_geometric.nn has no such layer"
     cls = getattr(torch_geometric.nn, name)
-    for function, offered in zip((cls.__init__, cls.forward), OFFERED, strict=True):
-        needed = _needed(function) - (set(options) if function is cls.__init__ else set())
+    for function, offered in OFFERED.items():
+        needed = _needed(getattr(cls, function)) - set(options)
         if needed != offered:
-            return f"its {function.__name__.strip('_')} needs {', '.join(sorted(needed)) or 'nothing'}, not {', '.join(sorted(offered))}"
+            return f"its {function} needs ({', '.join(sorted(needed))}) and is given ({', '.join(sorted(offered))})"
+    if options.get("dropout"):
+        return "with dropout it would not act with the network that learns"
     edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
     with torch.random.fork_rng(devices=[]):
         x = torch.randn(5, inputs)
@@ -122,7 +124,7 @@ def _problem(name: str, options: Options, inputs: int, outputs: int) -> str | No
     if together.shape != (5, outputs):
         return f"it gives {together.shape[-1]} numbers per node instead of {outputs}"
     if not torch.allclose(together[:3], alone, atol=1e-5):
-        return "what it gives for one robot depends on the others in its batch, or on chance"
+        return "what it gives for one robot depends on the others in its batch"
     return None
 
 

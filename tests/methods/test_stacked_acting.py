@@ -23,7 +23,7 @@ from methods.evolution.random_design import random_design
 
 VALUE = ValueConfig(gnn=(8, 8), mlp=(8,))
 GNN = ControllerConfig(gnn=(8, 8, 8), mlp=(16, 8), log_std=-0.5)
-MLP = replace(GNN, gnn=None)
+GAT, MLP = replace(GNN, layer="GATv2Conv"), replace(GNN, gnn=None)
 
 
 def controller_of(design: Design, task: Task, config: ControllerConfig, seed: int) -> Controller:
@@ -59,7 +59,7 @@ def slow_means(controller: Controller, design: Design, features: Any, task: Task
     return result[1:]
 
 
-@pytest.mark.parametrize("config", [GNN, MLP], ids=["gnn", "mlp"])
+@pytest.mark.parametrize("config", [GNN, GAT, MLP], ids=["gnn", "gat", "mlp"])
 @pytest.mark.parametrize("env", TASKS)
 @pytest.mark.parametrize("slots", [(1, 1, 1, 1), (2, 3, 1, 2)])
 def test_stacked_equals_one_by_one(env: str, config: ControllerConfig, slots: tuple[int, ...]) -> None:
@@ -84,7 +84,7 @@ def test_stacked_equals_one_by_one(env: str, config: ControllerConfig, slots: tu
             expected = slow_means(controllers[i], designs[i], features[mine], task)
             assert np.allclose(decision.actions[mine, 0][1:], expected, atol=2e-5)
             assert decision.actions[first, 0] == 0
-            log_std = -0.5 * (nodes - 1) + float((controllers[i].actor.log_std.detach() + 0.5).sum()) * (nodes - 1 if config is GNN else 1)
+            log_std = -0.5 * (nodes - 1) + float((controllers[i].actor.log_std.detach() + 0.5).sum()) * (nodes - 1 if config.gnn else 1)
             assert decision.log_prob[graph] == pytest.approx(-log_std - 0.5 * np.log(2 * np.pi) * (nodes - 1), abs=1e-4)
             first += nodes
 
@@ -114,7 +114,7 @@ def test_noise_belongs_to_the_species(config: ControllerConfig) -> None:
             assert np.allclose(log_prob, together[i][1], atol=1e-5)
     for i in range(4):
         log_std = controllers[i].actor.log_std.detach().numpy()
-        order = slice(None) if config is GNN else np.argsort(controllers[i].actor.view.order[1:])  # type: ignore[union-attr]
+        order = slice(None) if config.gnn else np.argsort(controllers[i].actor.view.order[1:])  # type: ignore[union-attr]
         std = np.broadcast_to(np.exp(log_std), (designs[i].num_nodes - 1,))[order]
         z = (together[i][0] - means[i][0]) / std
         expected = (-0.5 * z**2 - np.log(std) - 0.5 * np.log(2 * np.pi)).sum(axis=1)
