@@ -56,7 +56,8 @@ class Forest:
 
     def neighbour_sum(self, x: Tensor, rows: int | None = None) -> Tensor:
         """Sum over neighbours of the first `rows` nodes: [nodes, width] -> [rows, width]. An embedding bag is the fastest
-        sparse product with a matrix of ones that torch has on a CPU (8 to 15 times faster than index_add or CSR)."""
+        sparse product with a matrix of ones that torch has on a CPU (one thread of a shared two-core x86 machine, 8,192 nodes
+        of width 64: 4 to 8 times as fast as index_add, 1.5 to 3 times as fast as a CSR product)."""
         offsets = self.offsets if rows is None else self.offsets[: rows + 1]
         neighbours = self.neighbours if rows is None else self.neighbours[: int(offsets[-1])]
         if len(neighbours) == 0:

@@ -29,8 +29,8 @@ from tests.simulation.policies import WithoutLearningPackages
 
 ROOT = Path(__file__).resolve().parents[2]
 FITTING = [
-    "ARMAConv", "ClusterGCNConv", "EGConv", "FeaStConv", "FiLMConv", "GATConv", "GATv2Conv", "GCNConv", "GeneralConv", "GraphConv", "LEConv",
-    "MFConv", "ResGatedGraphConv", "SAGEConv", "SGConv", "SuperGATConv", "TAGConv", "TransformerConv",
+    "ARMAConv", "ClusterGCNConv", "EGConv", "FeaStConv", "FiLMConv", "GATConv", "GATv2Conv", "GCNConv", "GeneralConv", "GraphConv",
+    "LEConv", "MFConv", "ResGatedGraphConv", "SAGEConv", "SGConv", "SuperGATConv", "TAGConv", "TransformerConv",
 ]  # fmt: skip
 WITH_OPTIONS: list[tuple[str, dict[str, Any] | None]] = [(name, None) for name in FITTING]
 WITH_OPTIONS += [
