@@ -99,7 +99,7 @@ class ActingNetwork:
     def __init__(self, network: NodeNetwork) -> None:
         gnn = network.gnn
         self._gnn = None if gnn is None else ActingGNN(gnn) if gnn.plain else copy.deepcopy(gnn).cpu()
-        self._head = _head(network.head)
+        self._head = mlp_layers(network.head)
         self._joint_specific = network.head.joints > 1
 
     def __call__(self, x: Tensor, table: ForestTable) -> Tensor:
@@ -144,7 +144,8 @@ def stacked_mlp(h: Tensor, layers: MLPLayers) -> Tensor:
     return h
 
 
-def _head(head: JointMLP) -> MLPLayers:
+def mlp_layers(head: JointMLP) -> MLPLayers:
+    """A copy of the head's layers, one stack for its joints."""
     layers = []
     for layer, (weight, bias) in enumerate(zip(head.weights, head.biases, strict=True)):
         shift = bias - weight.sum(1) if layer else bias

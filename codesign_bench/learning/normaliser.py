@@ -30,10 +30,21 @@ class Normaliser:
         """[nodes, size] -> [nodes, size] float32."""
         if self.count == 0:
             return features.astype(np.float32, copy=False)
+        out = np.multiply(features - self.mean, self.scale, dtype=np.float64)
+        return np.clip(out, -self.clip, self.clip, out=out).astype(np.float32)
+
+    @property
+    def scale(self) -> Array:
+        """[size]: what deviations from the mean are multiplied with."""
+        if self.count == 0:
+            return np.ones(len(self.mean))
         deviation = np.sqrt(self.squares / self.count)
-        scale = np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
-        out = np.multiply(features - self.mean, scale, dtype=np.float64)
-        return np.clip(out, -CLIP, CLIP, out=out).astype(np.float32)
+        return np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
+
+    @property
+    def clip(self) -> float:
+        """Largest result."""
+        return CLIP if self.count else np.inf
 
     def update(self, features: Array) -> None:
         """Adds a batch [nodes, size] to the statistics (Chan's parallel update)."""

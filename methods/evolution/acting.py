@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, stacked_mlp
+from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, mlp_layers, stacked_mlp
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import GNN, JointMLP
-from codesign_bench.learning.normaliser import CLIP, LEAST_DEVIATION, Normaliser
+from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from methods.evolution.controller import Controller, FlatActor, GraphActor
@@ -120,7 +120,7 @@ class GraphPolicy(StackedPolicy):
         self._normalise = _Normalisers(normalisers)
         gnns = [actor.network.gnn for actor in actors if actor.network.gnn is not None]
         self._gnn = _StackedGNN(gnns) if all(gnn.plain for gnn in gnns) else _GNNs(gnns)
-        self._head = _mlp_layers([actor.network.head for actor in actors])
+        self._head = _stacked_layers([actor.network.head for actor in actors])
         self._log_std: Array = _stack([actor.log_std for actor in actors]).numpy()[:, 0]
 
     def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout:
@@ -163,7 +163,7 @@ class FlatPolicy(StackedPolicy):
         self._orders = [actor.view.order for actor in actors]
         self._nodes = max(actor.view.nodes for actor in actors)
         self._normalise = _Normalisers(normalisers)
-        self._head = _mlp_layers([actor.network for actor in actors])
+        self._head = _stacked_layers([actor.network for actor in actors])
         self._log_std: list[Array] = [actor.log_std.detach().cpu().numpy().copy() for actor in actors]
 
     def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout:
@@ -206,15 +206,9 @@ class _Normalisers:
     def __init__(self, normalisers: Sequence[Normaliser]) -> None:
         size = max(len(n.mean) for n in normalisers)
         self._mean, self._scale = np.zeros((len(normalisers), 1, size)), np.zeros((len(normalisers), 1, size))
-        self._clip = np.full((len(normalisers), 1, 1), CLIP)
+        self._clip = np.array([n.clip for n in normalisers])[:, None, None]
         for i, n in enumerate(normalisers):
-            mine = slice(0, len(n.mean))
-            if n.count == 0:  # nothing is known yet: features pass as they are
-                self._scale[i, 0, mine], self._clip[i] = 1.0, np.inf
-                continue
-            deviation = np.sqrt(n.squares / n.count)
-            self._mean[i, 0, mine] = n.mean
-            self._scale[i, 0, mine] = np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
+            self._mean[i, 0, : len(n.mean)], self._scale[i, 0, : len(n.mean)] = n.mean, n.scale
 
     def __call__(self, features: Array) -> Array:
         out = (features - self._mean) * self._scale
@@ -255,14 +249,10 @@ class _GNNs:
         return torch.stack(results)
 
 
-def _mlp_layers(mlps: Sequence[JointMLP]) -> MLPLayers:
+def _stacked_layers(mlps: Sequence[JointMLP]) -> MLPLayers:
     """MLPs of the same depth side by side, padded to the same widths."""
-    layers = []
-    for layer in range(len(mlps[0].weights)):
-        weights = [mlp.weights[layer][0] for mlp in mlps]
-        shifts = [mlp.biases[layer][0] - w.sum(0) if layer else mlp.biases[layer][0] for mlp, w in zip(mlps, weights, strict=True)]
-        layers.append((_stack(weights), _stack(shifts)[:, None]))
-    return layers
+    layers = zip(*map(mlp_layers, mlps), strict=True)
+    return [(_stack([weight[0] for weight, _ in layer]), _stack([shift[0] for _, shift in layer])) for layer in layers]
 
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:

@@ -93,7 +93,7 @@ class GraphActor(nn.Module):
     def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
         joints = slice(forest.num_graphs, None)
         mean = self(prepared[0].index_select(0, rows), forest)[:, 0]
-        each = gaussian_log_prob(actions[rows[joints], CONTROL], mean, self.log_std)
+        each: Tensor = log_density((actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std), self.log_std)
         return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
 
 
@@ -140,7 +140,9 @@ class FlatActor(nn.Module):
         which = torch.from_numpy(chosen).to(actions.device)
         joints = torch.from_numpy(self.view.order[1:]).to(actions.device)
         taken = actions[:, CONTROL].view(-1, self.view.nodes)[which][:, joints]
-        return gaussian_log_prob(taken, self(prepared[0].index_select(0, which)), self.log_std).sum(1)
+        mean = self(prepared[0].index_select(0, which))
+        each: Tensor = log_density((taken - mean) * torch.exp(-self.log_std), self.log_std)
+        return each.sum(1)
 
 
 class FlatCritic(nn.Module):
@@ -155,7 +157,3 @@ class FlatCritic(nn.Module):
     def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
         result: Tensor = self.network(prepared.index_select(0, self.view.step_of(forest, rows)), ())[:, 0]
         return result
-
-
-def gaussian_log_prob(taken: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
-    return log_density((taken - mean) * torch.exp(-log_std), log_std)
