@@ -58,6 +58,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return value
     if origin is tuple:
         return _convert_tuple(options, value, where)
+    if origin is dict:
+        return {str(key): item for key, item in _checked(isinstance(value, Mapping), value, where, "a mapping").items()}
     if dataclasses.is_dataclass(hint):
         return build(typing.cast(type, hint), value, where)
     if hint is bool:

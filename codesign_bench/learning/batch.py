@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.space import DesignSpace
-from codesign_bench.learning.forest import Forest, plant
+from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.simulation.graphs import DesignTable, Rollout
 from codesign_bench.tasks.features import FeatureLayout
 
@@ -57,7 +57,7 @@ class Steps:
         begin = np.cumsum(self.count[steps]) - self.count[steps]
         parent = self.parent[rows]
         local = np.where(parent < 0, -1, parent - self.first[steps][which] + begin[which])
-        forest, order = plant(self.joint_index[rows], local, self.sibling[rows], which, self.space.joint_depths)
+        forest, order = build_forest(self.joint_index[rows], local, self.sibling[rows], which, self.space.joint_depths)
         return forest, rows[order]
 
 

@@ -1,8 +1,8 @@
 """The two products that learning spends its time in, with hand-written gradients.
 
-Plain autograd spends more time between the matrix products than in them: an index_add costs eight products of width 64,
-and torch's tanh (on this kind of CPU) as much as the product that feeds it. Each function here has an obvious twin in
-tests/reference that it must equal, forward and gradient.
+Plain autograd spends much of its time between the matrix products: on 8,192 rows of width 64 (one thread of a shared
+two-core x86 machine) torch's tanh took 1.6 to 2 times as long as the product that feeds it, its sigmoid about half as long.
+Each function here has an obvious twin in tests/reference that it must equal, forward and gradient.
 """
 
 from __future__ import annotations

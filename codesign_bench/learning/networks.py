@@ -1,18 +1,18 @@
-"""The networks of the paper: a GNN of GraphConv layers, and heads with weights per joint (JSMLP) or shared by all joints."""
+"""The networks of the paper: a GNN, and heads with weights per joint (JSMLP) or shared by all joints."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.kernels import Segments, graph_conv, tanh_mlp
+from codesign_bench.learning.kernels import Segments, tanh_mlp
 
 OUTPUT_SCALE = 0.1
 """Initial output weights are scaled by this, and output biases start at zero."""
@@ -21,71 +21,78 @@ OUTPUT_SCALE = 0.1
 Sizes = tuple[int, ...]
 """Of a network's layers."""
 
-HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-"""What a Gaussian's log-density has besides its exponent and its log standard deviation."""
+Head = Literal["jsmlp", "mlp", "linear"]
+Init = Literal["published", "linear"]
 
 
-def check_sizes(gnn: Sizes | None, mlp: Sizes, where: str) -> None:
-    """Raises ConfigError unless these can be the sizes of a network's layers."""
-    if gnn is not None and (not gnn or min(gnn) < 1):
-        raise ConfigError(f"{where}.gnn is {list(gnn)}; allowed is a list of whole numbers from 1 up, or null where it may be left out.")
-    if mlp and min(mlp) < 1:
-        raise ConfigError(f"{where}.mlp is {list(mlp)}; allowed is a list of whole numbers from 1 up.")
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """A network in the configuration of a method, `where` says which.
 
+    - gnn: widths of the graph layers, or null for none where a method allows it
+    - mlp: widths of the hidden layers after them
+    - layer: GraphConv, or any other layer of PyTorch Geometric that is made from its two widths and called with x and edge_index
+    - layer_options: other arguments of the layer's constructor, if any
+    """
 
-@dataclass(frozen=True)
-class ValueConfig:
-    """`value` in the configuration of a method."""
-
-    gnn: Sizes
+    where: ClassVar[str]
+    gnn: Sizes | None
     mlp: Sizes
+    layer: str = "GraphConv"
+    layer_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        check_sizes(self.gnn, self.mlp, "method.value")
+        if self.gnn is not None and (not self.gnn or min(self.gnn) < 1):
+            allowed = "a list of whole numbers from 1 up, or null where it may be left out"
+            raise ConfigError(f"{self.where}.gnn is {list(self.gnn)}; allowed is {allowed}.")
+        if self.mlp and min(self.mlp) < 1:
+            raise ConfigError(f"{self.where}.mlp is {list(self.mlp)}; allowed is a list of whole numbers from 1 up.")
+        if self.layer != "GraphConv" or self.layer_options:
+            from codesign_bench.learning.layers import check_layer
+
+            check_layer(self.layer, self.layer_options or {}, self.gnn or (8,), self.where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueConfig(NetworkConfig):
+    """`value` in the configuration of a method."""
+
+    where = "method.value"
+    gnn: Sizes
 
 
 class GNN(nn.Module):
-    """Linear embedding, then GraphConv layers with ReLU: [nodes, in] -> [nodes, sizes[-1]].
+    """Linear embedding, then graph layers, each with ReLU: [nodes, in] -> [nodes, gnn[-1]].
 
-    `depth` restricts the result to nodes up to that depth: 0 gives the roots only, and each layer then computes no node
-    that the roots cannot see any more.
+    `depth` restricts the result to nodes up to that depth: 0 gives the roots only. GraphConv layers then compute no node
+    that the roots cannot see any more; others may look at more than neighbours (at their degrees, say).
     """
 
-    def __init__(self, inputs: int, sizes: tuple[int, ...]) -> None:
+    def __init__(self, inputs: int, sizes: Sizes, layer: str = "GraphConv", options: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self.embed = nn.Linear(inputs, sizes[0])
-        self.layers = nn.ModuleList(GraphConv(a, b) for a, b in zip((sizes[0], *sizes[:-1]), sizes, strict=True))
+        from codesign_bench.learning.layers import make_layer
 
-    def forward(self, x: Tensor, forest: Forest, depth: int | None = None) -> Tensor:
+        self.embed = nn.Linear(inputs, sizes[0])
+        self.layers = nn.ModuleList(make_layer(layer, a, b, options or {}) for a, b in zip((sizes[0], *sizes[:-1]), sizes, strict=True))
+        self.plain = layer == "GraphConv" and not options
+        """Made of our GraphConv, whose weights other code may take and use."""
+
+    def forward(self, x: Tensor, graph: Forest | Tensor, depth: int | None = None) -> Tensor:
+        """`graph`: a forest, or an edge_index [2, edges] (without `depth`)."""
         to_come = len(self.layers)
-        h: Tensor = self.embed(x[: self._rows(forest, depth, to_come)])
+        h: Tensor = self.embed(x[: self._rows(graph, depth, to_come)])
         for layer in self.layers:
             to_come -= 1
-            h = layer(h, forest, self._rows(forest, depth, to_come))
+            h = layer(h, graph, self._rows(graph, depth, to_come))
         return h
 
-    def graph_convs(self) -> Iterator[GraphConv]:
-        for layer in self.layers:
-            assert isinstance(layer, GraphConv)
-            yield layer
-
-    @staticmethod
-    def _rows(forest: Forest, depth: int | None, layers_to_come: int) -> int | None:
-        if depth is None or depth + layers_to_come >= len(forest.up_to_depth) - 1:
+    def _rows(self, graph: Forest | Tensor, depth: int | None, layers_to_come: int) -> int | None:
+        """How many nodes are needed when so many layers follow; None: all."""
+        if depth is None or not isinstance(graph, Forest) or (layers_to_come and not self.plain):
             return None
-        return forest.up_to_depth[depth + layers_to_come]
-
-
-class GraphConv(nn.Module):
-    """Morris et al. 2019: own features and the sum of the neighbours', each through its own weights; then ReLU."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.neighbour = nn.Linear(inputs, outputs)
-        self.own = nn.Linear(inputs, outputs, bias=False)
-
-    def forward(self, x: Tensor, forest: Forest, rows: int | None) -> Tensor:
-        return graph_conv(x, self.neighbour.weight, self.neighbour.bias, self.own.weight, forest, rows)
+        if depth + layers_to_come >= len(graph.up_to_depth) - 1:
+            return None
+        return graph.up_to_depth[depth + layers_to_come]
 
 
 class JointMLP(nn.Module):
@@ -95,7 +102,7 @@ class JointMLP(nn.Module):
     joint-specific layers amounts to; "linear" within 1/sqrt(in), as torch's linear layers.
     """
 
-    def __init__(self, inputs: int, sizes: tuple[int, ...], outputs: int, joints: int, init: Literal["published", "linear"]) -> None:
+    def __init__(self, inputs: int, sizes: Sizes, outputs: int, joints: int, init: Init) -> None:
         super().__init__()
         pairs = list(zip((inputs, *sizes), (*sizes, outputs), strict=True))
         self.weights = nn.ParameterList(nn.Parameter(torch.empty(joints, a, b)) for a, b in pairs)
@@ -121,20 +128,12 @@ class NodeNetwork(nn.Module):
     head: "jsmlp" weights per joint, "mlp" one MLP shared by all joints, "linear" one shared linear layer
     """
 
-    def __init__(
-        self,
-        inputs: int,
-        outputs: int,
-        joints: int,
-        gnn: tuple[int, ...] | None,
-        mlp: tuple[int, ...],
-        head: Literal["jsmlp", "mlp", "linear"],
-        init: Literal["published", "linear"],
-    ) -> None:
+    def __init__(self, inputs: int, outputs: int, joints: int, config: NetworkConfig, head: Head, init: Init) -> None:
         super().__init__()
-        self.gnn = GNN(inputs, gnn) if gnn else None
+        gnn = config.gnn
+        self.gnn = GNN(inputs, gnn, config.layer, config.layer_options) if gnn else None
         width = gnn[-1] if gnn else inputs
-        sizes = () if head == "linear" else mlp
+        sizes = () if head == "linear" else config.mlp
         own = head == "jsmlp"
         self.head = JointMLP(width, sizes, outputs, joints if own else 1, init if own else "linear")
 
@@ -147,10 +146,10 @@ class NodeNetwork(nn.Module):
 class ValueNetwork(nn.Module):
     """One number per graph, read at its root: features -> GNN -> MLP."""
 
-    def __init__(self, inputs: int, gnn: tuple[int, ...], mlp: tuple[int, ...]) -> None:
+    def __init__(self, inputs: int, config: ValueConfig) -> None:
         super().__init__()
-        self.gnn = GNN(inputs, gnn)
-        self.head = JointMLP(gnn[-1], mlp, 1, joints=1, init="linear")
+        self.gnn = GNN(inputs, config.gnn, config.layer, config.layer_options)
+        self.head = JointMLP(config.gnn[-1], config.mlp, 1, joints=1, init="linear")
 
     def forward(self, x: Tensor, forest: Forest) -> Tensor:
         """[nodes, in] -> [graphs]"""

@@ -15,9 +15,9 @@ LEAST_DEVIATION = 1e-4
 
 
 class Normaliser:
-    """Running mean and standard deviation per feature, over nodes; the identity until the first batch is merged.
+    """Running mean and standard deviation per feature, over nodes; the identity until the first batch was added.
 
-    The statistics are frozen while a batch is acted on and learned from; `merge` adds the batch once, afterwards.
+    The statistics are frozen while a batch is acted on and learned from; `update` adds the batch once, afterwards.
     """
 
     def __init__(self, size: int) -> None:
@@ -30,12 +30,23 @@ class Normaliser:
         """[nodes, size] -> [nodes, size] float32."""
         if self.count == 0:
             return features.astype(np.float32, copy=False)
-        deviation = np.sqrt(self.squares / self.count)
-        scale = np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
-        out = np.multiply(features - self.mean, scale, dtype=np.float64)
-        return np.clip(out, -CLIP, CLIP, out=out).astype(np.float32)
+        out = np.multiply(features - self.mean, self.scale, dtype=np.float64)
+        return np.clip(out, -self.clip, self.clip, out=out).astype(np.float32)
 
-    def merge(self, features: Array) -> None:
+    @property
+    def scale(self) -> Array:
+        """[size]: what deviations from the mean are multiplied with."""
+        if self.count == 0:
+            return np.ones(len(self.mean))
+        deviation = np.sqrt(self.squares / self.count)
+        return np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
+
+    @property
+    def clip(self) -> float:
+        """Largest result."""
+        return CLIP if self.count else np.inf
+
+    def update(self, features: Array) -> None:
         """Adds a batch [nodes, size] to the statistics (Chan's parallel update)."""
         if len(features) == 0:
             return

@@ -170,7 +170,7 @@ class PPO:
         policy_gradients = torch.autograd.grad(policy_loss, self._policy.parameters, allow_unused=True)
         value = self.critic.values(batch.critic_input, forest, rows)
         value_loss = ((value - batch.target[shard]) ** 2).sum() / size
-        value_gradients = torch.autograd.grad(value_loss, self._value.parameters)
+        value_gradients = torch.autograd.grad(value_loss, self._value.parameters, allow_unused=True)
         with torch.no_grad():
             clipped = ((ratio < low) | (ratio > high)).sum().item() / size
         return _Shard(policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped)

@@ -1,4 +1,4 @@
-"""The controller of a design that does not change within an episode: Transform2Act's execution policy and value network.
+"""The controller of a design that does not change within an episode: Transform2Act's execution policy.
 
 Design attributes are part of what a node observes, so one controller drives all designs of a population.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.networks import HALF_LOG_TWO_PI, NodeNetwork, Sizes, ValueConfig, ValueNetwork, check_sizes
+from codesign_bench.learning.gaussian import log_density
+from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
@@ -27,18 +28,14 @@ from codesign_bench.tasks.base import Task
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class ControllerConfig:
-    """gnn: sizes of the GraphConv layers, or null for none; head: jsmlp, mlp (shared) or linear (shared)."""
+@dataclass(frozen=True, kw_only=True)
+class ControllerConfig(NetworkConfig):
+    """head: jsmlp, mlp (shared) or linear (shared)."""
 
-    gnn: Sizes | None
-    mlp: Sizes
-    head: Literal["jsmlp", "mlp", "linear"]
-    init: Literal["published", "linear"]
+    where = "method.controller"
+    head: Head
+    init: Init
     log_std: float
-
-    def __post_init__(self) -> None:
-        check_sizes(self.gnn, self.mlp, "method.controller")
 
 
 class Controller(nn.Module):
@@ -47,8 +44,8 @@ class Controller(nn.Module):
     def __init__(self, task: Task, config: ControllerConfig) -> None:
         super().__init__()
         self.space = task.space
-        self.normaliser = Normaliser(task.feature_size)
-        self.network = NodeNetwork(task.feature_size, 1, task.space.max_nodes, config.gnn, config.mlp, config.head, config.init)
+        self.normaliser = Normaliser(task.features.size)
+        self.network = NodeNetwork(task.features.size, 1, task.space.max_nodes, config, config.head, config.init)
         self.log_std = nn.Parameter(torch.full((1,), config.log_std))
 
     def acting(self, deterministic: bool = False) -> ActingController:
@@ -62,13 +59,12 @@ class Controller(nn.Module):
         """[graphs]; a forest's roots come first."""
         joints = slice(forest.num_graphs, None)
         mean = self.network(prepared[0].index_select(0, rows), forest)[joints, 0]
-        z = (actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std)
-        each: Tensor = -0.5 * z * z - (self.log_std + HALF_LOG_TWO_PI)
+        each: Tensor = log_density((actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std), self.log_std)
         return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
 
-    def merge(self, steps: Steps) -> None:
-        """Adds a batch to the statistics of the normaliser."""
-        self.normaliser.merge(steps.features)
+    def update_normaliser(self, steps: Steps) -> None:
+        """Adds a batch to the statistics."""
+        self.normaliser.update(steps.features)
 
 
 class ActingController:
@@ -83,31 +79,12 @@ class ActingController:
 
     @torch.inference_mode()
     def __call__(self, graphs: GraphBatch) -> Decision:
-        acting, rows = self.forests.get(graphs, np.arange(graphs.num_graphs))
-        mean: Array = self.network(torch.from_numpy(self.normaliser(graphs.features[rows])), acting).numpy()[:, 0]
+        table, rows = self.forests.get(graphs, np.arange(graphs.num_graphs))
+        mean: Array = self.network(torch.from_numpy(self.normaliser(graphs.features[rows])), table).numpy()[:, 0]
         z = np.zeros_like(mean) if self.deterministic else graphs.rng.standard_normal(len(mean), dtype=np.float32)
         actions = np.zeros((graphs.num_nodes, ACTION_SIZE), dtype=np.float32)
         actions[rows, CONTROL] = mean + z * math.exp(self.log_std)
         joints = slice(graphs.num_graphs, None)
-        each = -0.5 * z * z - (self.log_std + HALF_LOG_TWO_PI)
-        log_prob = np.bincount(acting.graph[joints], weights=each[joints], minlength=graphs.num_graphs)
+        each = log_density(z[joints], self.log_std)
+        log_prob = np.bincount(table.graph[joints], weights=each, minlength=graphs.num_graphs)
         return Decision(actions, log_prob.astype(np.float32))
-
-
-class Value(nn.Module):
-    """The value of a state, read at the root."""
-
-    def __init__(self, task: Task, config: ValueConfig) -> None:
-        super().__init__()
-        self.normaliser = Normaliser(task.feature_size)
-        self.network = ValueNetwork(task.feature_size, config.gnn, config.mlp)
-
-    def prepare(self, steps: Steps) -> Tensor:
-        return torch.from_numpy(self.normaliser(steps.features))
-
-    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
-        result: Tensor = self.network(prepared.index_select(0, rows), forest)
-        return result
-
-    def merge(self, steps: Steps) -> None:
-        self.normaliser.merge(steps.features)

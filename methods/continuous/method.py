@@ -15,11 +15,13 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
 from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.networks import ValueConfig
+from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from codesign_bench.simulation.workers import Group
-from methods.continuous.controller import Controller, ControllerConfig, Value
+from methods.continuous.controller import Controller, ControllerConfig
 from methods.continuous.distribution import DesignConfig, DesignDistribution
 from methods.continuous.parameters import DesignParameters
 
@@ -49,7 +51,8 @@ class Continuous(Method):
         self.distribution = DesignDistribution(self.parameters.size, config.design)
         self.pairs, self.quota = antithetic_pairs(context.budget.batch, self.task.config.max_steps, context.groups)
         torch.manual_seed(context.streams.integer("networks"))
-        self.controller, self.value = Controller(self.task, config.controller), Value(self.task, config.value)
+        self.controller = Controller(self.task, config.controller)
+        self.value = GraphCritic(Normaliser(self.task.features.size), config.value)
         self.ppo = PPO(self.controller, self.value, config.ppo, context.device)
         self.iteration = 0
         self.tried = np.zeros((0, self.parameters.size))
@@ -66,8 +69,8 @@ class Continuous(Method):
         rollout = self.pool.collect(self.controller.acting(), self.quota)
         steps, bootstrap = steps_of_rollout(rollout, self.task.space)
         losses = self.ppo.learn(rollout, steps, bootstrap, self.context.streams.generator("minibatches", self.iteration))
-        self.controller.merge(steps)
-        self.value.merge(steps)
+        self.controller.update_normaliser(steps)
+        self.value.update_normaliser(steps)
         returns = mean_returns(rollout.episodes, len(designs))
         if window == "learn":
             self.distribution.update(noise, returns)

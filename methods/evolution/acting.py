@@ -6,9 +6,10 @@ padding is never read. Action noise comes from a stream for each species, whoeve
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from codesign_bench.learning.networks import HALF_LOG_TWO_PI, JointMLP
-from codesign_bench.learning.normaliser import CLIP, LEAST_DEVIATION, Normaliser
+from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, mlp_layers, stacked_mlp
+from codesign_bench.learning.gaussian import log_density
+from codesign_bench.learning.networks import GNN, JointMLP
+from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from methods.evolution.controller import Controller, FlatActor, GraphActor
 
 Array = NDArray[Any]
-
-
 Seeds = Sequence[np.random.SeedSequence] | None
 """Of the action noise of each species; None: no noise."""
 
@@ -51,14 +52,14 @@ def single_policy(controller: Controller) -> StackedPolicy:
 class _Layout:
     """What follows from the designs of a batch of graphs alone.
 
-    joints   [joints]   rows of the nodes with a motor
-    graph    [joints]   which graph each belongs to
-    counts   [species]  how many each species has
-    log_std  [joints]
-    rows     of each species in the stack, padding included
-    inputs   where in the stack the rows of the batch go (graphs), or which row stands in each place of it (flat views)
-    outputs  [joints]   where in the result the mean of each joint stands
-    neighbours, offsets  of every row of the stack, in compressed rows (graphs)
+    - joints: [joints], rows of the nodes with a motor
+    - graph: [joints], which graph each belongs to
+    - counts: [species], how many each species has
+    - log_std: [joints]
+    - rows: of each species in the stack, padding included
+    - inputs: where in the stack the rows of the batch go (graphs), or which row stands in each place of it (flat views)
+    - outputs: [joints], where in the result the mean of each joint stands
+    - neighbours, offsets: of every row of the stack, in compressed rows (graphs)
     """
 
     joints: Array
@@ -68,8 +69,8 @@ class _Layout:
     rows: int
     inputs: Array
     outputs: Array
-    neighbours: Tensor | None = None
-    offsets: Tensor | None = None
+    neighbours: Tensor = field(default_factory=Tensor)
+    offsets: Tensor = field(default_factory=Tensor)
 
 
 class StackedPolicy(ABC):
@@ -87,15 +88,13 @@ class StackedPolicy(ABC):
             self._graphs, self._layout = graphs, self._arrange(graphs, self._species_of_graph(graphs))
         layout = self._layout
         control = self._means(graphs, layout)
-        actions = np.zeros((graphs.num_nodes, ACTION_SIZE), dtype=np.float32)
-        each = -layout.log_std - np.float32(HALF_LOG_TWO_PI)
+        z = np.zeros_like(control)
         if self._rngs is not None:
-            parts = [rng.standard_normal(count, dtype=np.float32) for rng, count in zip(self._rngs, layout.counts, strict=True)]
-            z = np.concatenate(parts)
-            control = control + z * np.exp(layout.log_std)
-            each -= 0.5 * (z * z)
-        actions[layout.joints, CONTROL] = control
-        return Decision(actions, np.bincount(layout.graph, weights=each, minlength=graphs.num_graphs))
+            z = np.concatenate([rng.standard_normal(n, dtype=np.float32) for rng, n in zip(self._rngs, layout.counts, strict=True)])
+        actions = np.zeros((graphs.num_nodes, ACTION_SIZE), dtype=np.float32)
+        actions[layout.joints, CONTROL] = control + z * np.exp(layout.log_std)
+        log_prob = np.bincount(layout.graph, weights=log_density(z, layout.log_std), minlength=graphs.num_graphs)
+        return Decision(actions, log_prob)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_graphs": None, "_layout": None}
@@ -119,14 +118,9 @@ class GraphPolicy(StackedPolicy):
     def __init__(self, actors: Sequence[GraphActor], normalisers: Sequence[Normaliser], slots: Sequence[int], seeds: Seeds) -> None:
         super().__init__(len(actors), slots, seeds)
         self._normalise = _Normalisers(normalisers)
-        gnns = [actor.network.gnn for actor in actors]
-        embeds = [gnn.embed for gnn in gnns if gnn is not None]
-        self._embed = _stack([e.bias for e in embeds])[:, None], _stack([e.weight.t() for e in embeds])
-        self._layers = []
-        for convs in zip(*[list(gnn.graph_convs()) for gnn in gnns if gnn is not None], strict=True):
-            bias = _stack([c.neighbour.bias for c in convs])[:, None]
-            self._layers.append((bias, _stack([c.neighbour.weight.t() for c in convs]), _stack([c.own.weight.t() for c in convs])))
-        self._head = _StackedMLP([actor.network.head for actor in actors])
+        gnns = [actor.network.gnn for actor in actors if actor.network.gnn is not None]
+        self._gnn = _StackedGNN(gnns) if all(gnn.plain for gnn in gnns) else _GNNs(gnns)
+        self._head = _stacked_layers([actor.network.head for actor in actors])
         self._log_std: Array = _stack([actor.log_std for actor in actors]).numpy()[:, 0]
 
     def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout:
@@ -157,14 +151,7 @@ class GraphPolicy(StackedPolicy):
         padded = np.zeros((self.species * layout.rows, graphs.features.shape[1]), dtype=np.float32)
         padded[layout.inputs] = graphs.features
         x = torch.from_numpy(self._normalise(padded.reshape(self.species, layout.rows, -1)))
-        x = torch.baddbmm(self._embed[0], x, self._embed[1])
-        for bias, neighbour, own in self._layers:
-            assert layout.neighbours is not None
-            assert layout.offsets is not None
-            flat = x.view(self.species * layout.rows, -1)
-            summed = torch.embedding_bag(flat, layout.neighbours, layout.offsets, False, 0, False, None, True)[0]
-            x = torch.baddbmm(bias, summed.view_as(x), neighbour).baddbmm_(x, own).relu_()
-        means: Array = self._head(x).numpy().reshape(-1)[layout.outputs]
+        means: Array = stacked_mlp(self._gnn(x, layout), self._head).numpy().reshape(-1)[layout.outputs]
         return means
 
 
@@ -176,7 +163,7 @@ class FlatPolicy(StackedPolicy):
         self._orders = [actor.view.order for actor in actors]
         self._nodes = max(actor.view.nodes for actor in actors)
         self._normalise = _Normalisers(normalisers)
-        self._head = _StackedMLP([actor.network for actor in actors])
+        self._head = _stacked_layers([actor.network for actor in actors])
         self._log_std: list[Array] = [actor.log_std.detach().cpu().numpy().copy() for actor in actors]
 
     def _arrange(self, graphs: GraphBatch, species: Array) -> _Layout:
@@ -206,7 +193,7 @@ class FlatPolicy(StackedPolicy):
     def _means(self, graphs: GraphBatch, layout: _Layout) -> Array:
         with_padding = np.concatenate([graphs.features, np.zeros((1, graphs.features.shape[1]), dtype=np.float32)])
         views = with_padding[layout.inputs].reshape(self.species, layout.rows, -1)
-        means: Array = self._head(torch.from_numpy(self._normalise(views))).numpy().reshape(-1)[layout.outputs]
+        means: Array = stacked_mlp(torch.from_numpy(self._normalise(views)), self._head).numpy().reshape(-1)[layout.outputs]
         return means
 
 
@@ -219,42 +206,53 @@ class _Normalisers:
     def __init__(self, normalisers: Sequence[Normaliser]) -> None:
         size = max(len(n.mean) for n in normalisers)
         self._mean, self._scale = np.zeros((len(normalisers), 1, size)), np.zeros((len(normalisers), 1, size))
-        self._clip = np.full((len(normalisers), 1, 1), CLIP)
+        self._clip = np.array([n.clip for n in normalisers])[:, None, None]
         for i, n in enumerate(normalisers):
-            mine = slice(0, len(n.mean))
-            if n.count == 0:  # nothing is known yet: features pass as they are
-                self._scale[i, 0, mine], self._clip[i] = 1.0, np.inf
-                continue
-            deviation = np.sqrt(n.squares / n.count)
-            self._mean[i, 0, mine] = n.mean
-            self._scale[i, 0, mine] = np.where(deviation < LEAST_DEVIATION, 0.0, 1 / np.maximum(deviation, LEAST_DEVIATION))
+            self._mean[i, 0, : len(n.mean)], self._scale[i, 0, : len(n.mean)] = n.mean, n.scale
 
     def __call__(self, features: Array) -> Array:
         out = (features - self._mean) * self._scale
         return np.clip(out, -self._clip, self._clip, out=out).astype(np.float32)
 
 
-class _StackedMLP:
-    """MLPs of the same depth side by side, padded to the same widths: [species, rows, in] -> [species, rows, out].
+class _StackedGNN:
+    """GNNs of GraphConv layers side by side: [species, rows, in] -> [species, rows, out]."""
 
-    tanh(z) is 2 sigmoid(2 z) - 1, as in codesign_bench/learning/kernels.py.
-    """
+    def __init__(self, gnns: Sequence[GNN]) -> None:
+        self._embed = _stack([gnn.embed.bias for gnn in gnns])[:, None], _stack([gnn.embed.weight.t() for gnn in gnns])
+        self._layers = []
+        for convs in zip(*[gnn.layers for gnn in gnns], strict=True):
+            bias, neighbour, own = (_stack(parts) for parts in zip(*map(graph_conv_weights, convs), strict=True))
+            self._layers.append((bias[:, None], neighbour, own))
 
-    def __init__(self, mlps: Sequence[JointMLP]) -> None:
-        self._layers: list[tuple[Tensor, Tensor]] = []
-        for layer in range(len(mlps[0].weights)):
-            weights = [mlp.weights[layer][0] for mlp in mlps]
-            shifts = [mlp.biases[layer][0] - w.sum(0) if layer else mlp.biases[layer][0] for mlp, w in zip(mlps, weights, strict=True)]
-            self._layers.append((_stack(weights), _stack(shifts)[:, None]))
+    def __call__(self, x: Tensor, layout: _Layout) -> Tensor:
+        x = torch.baddbmm(self._embed[0], x, self._embed[1])
+        for bias, neighbour, own in self._layers:
+            summed = torch.embedding_bag(x.flatten(0, 1), layout.neighbours, layout.offsets, False, 0, False, None, True)[0]
+            x = torch.baddbmm(bias, summed.view_as(x), neighbour).baddbmm_(x, own).relu_()
+        return x
 
-    def __call__(self, h: Tensor) -> Tensor:
-        last = len(self._layers) - 1
-        for layer, (weight, shift) in enumerate(self._layers):
-            outer = 1.0 if layer == last else 2.0
-            h = torch.baddbmm(shift, h, weight, beta=outer, alpha=outer if layer == 0 else 2 * outer)
-            if layer < last:
-                h.sigmoid_()
-        return h
+
+class _GNNs:
+    """GNNs of any other layers, one after the other, through copies of their modules."""
+
+    def __init__(self, gnns: Sequence[GNN]) -> None:
+        self._gnns = [copy.deepcopy(gnn).cpu() for gnn in gnns]
+
+    def __call__(self, x: Tensor, layout: _Layout) -> Tensor:
+        degree = layout.offsets.diff().view(len(x), layout.rows)
+        neighbours = layout.neighbours.split(degree.sum(1).tolist())
+        results = []
+        for i, gnn in enumerate(self._gnns):
+            edge_index = torch.stack([neighbours[i] - i * layout.rows, torch.arange(layout.rows).repeat_interleave(degree[i])])
+            results.append(gnn(x[i], edge_index))
+        return torch.stack(results)
+
+
+def _stacked_layers(mlps: Sequence[JointMLP]) -> MLPLayers:
+    """MLPs of the same depth side by side, padded to the same widths."""
+    layers = zip(*map(mlp_layers, mlps), strict=True)
+    return [(_stack([weight[0] for weight, _ in layer]), _stack([shift[0] for _, shift in layer])) for layer in layers]
 
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:

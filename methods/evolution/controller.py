@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from codesign_bench.design.graph import Design
 from codesign_bench.learning.batch import Steps
+from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.networks import HALF_LOG_TWO_PI, JointMLP, NodeNetwork, Sizes, ValueConfig, ValueNetwork, check_sizes
+from codesign_bench.learning.gaussian import log_density
+from codesign_bench.learning.networks import JointMLP, NetworkConfig, NodeNetwork, Sizes, ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import CONTROL
 from codesign_bench.tasks.base import Task
@@ -24,16 +26,12 @@ from codesign_bench.tasks.base import Task
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class ControllerConfig:
-    """gnn: sizes of the GraphConv layers, or null for an MLP that reads all nodes of its skeleton; mlp: hidden layers."""
+@dataclass(frozen=True, kw_only=True)
+class ControllerConfig(NetworkConfig):
+    """Without a gnn, an MLP that reads all nodes of its skeleton."""
 
-    gnn: Sizes | None
-    mlp: Sizes
+    where = "method.controller"
     log_std: float
-
-    def __post_init__(self) -> None:
-        check_sizes(self.gnn, self.mlp, "method.controller")
 
 
 class Controller:
@@ -44,18 +42,18 @@ class Controller:
         self.actor: GraphActor | FlatActor
         self.critic: GraphCritic | FlatCritic
         if config.gnn is not None:
-            self.normaliser = Normaliser(task.feature_size)
-            self.actor = GraphActor(self.normaliser, config.gnn, config.mlp, config.log_std)
-            self.critic = GraphCritic(self.normaliser, value.gnn, value.mlp)
+            self.normaliser = Normaliser(task.features.size)
+            self.actor = GraphActor(self.normaliser, config)
+            self.critic = GraphCritic(self.normaliser, value)
         else:
             view = FlatView(design, task)
             self.normaliser = Normaliser(view.size)
             self.actor = FlatActor(view, self.normaliser, config.mlp, config.log_std)
             self.critic = FlatCritic(view, self.normaliser, value.mlp)
 
-    def merge(self, steps: Steps) -> None:
-        """Adds a batch to the statistics of the normaliser."""
-        self.normaliser.merge(self.actor.features(steps))
+    def update_normaliser(self, steps: Steps) -> None:
+        """Adds a batch to the statistics."""
+        self.normaliser.update(self.actor.features(steps))
 
     def state_dict(self) -> dict[str, Any]:
         return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict(), "normaliser": self.normaliser.state_dict()}
@@ -73,11 +71,11 @@ class Controller:
 class GraphActor(nn.Module):
     """Features of a node and its neighbours -> mean of its control. No tensor depends on the number of nodes."""
 
-    def __init__(self, normaliser: Normaliser, gnn: Sizes, mlp: Sizes, log_std: float) -> None:
+    def __init__(self, normaliser: Normaliser, config: ControllerConfig) -> None:
         super().__init__()
         self.normaliser = normaliser
-        self.network = NodeNetwork(len(normaliser.mean), 1, 1, gnn, mlp, "mlp", "linear")
-        self.log_std = nn.Parameter(torch.full((1,), log_std))
+        self.network = NodeNetwork(len(normaliser.mean), 1, 1, config, "mlp", "linear")
+        self.log_std = nn.Parameter(torch.full((1,), config.log_std))
 
     @staticmethod
     def features(steps: Steps) -> Array:
@@ -95,24 +93,8 @@ class GraphActor(nn.Module):
     def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
         joints = slice(forest.num_graphs, None)
         mean = self(prepared[0].index_select(0, rows), forest)[:, 0]
-        each = gaussian_log_prob(actions[rows[joints], CONTROL], mean, self.log_std)
+        each: Tensor = log_density((actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std), self.log_std)
         return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
-
-
-class GraphCritic(nn.Module):
-    """The value is read at the root."""
-
-    def __init__(self, normaliser: Normaliser, gnn: Sizes, mlp: Sizes) -> None:
-        super().__init__()
-        self.normaliser = normaliser
-        self.network = ValueNetwork(len(normaliser.mean), gnn, mlp)
-
-    def prepare(self, steps: Steps) -> Tensor:
-        return torch.from_numpy(self.normaliser(steps.features))
-
-    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
-        result: Tensor = self.network(prepared.index_select(0, rows), forest)
-        return result
 
 
 # ---- an MLP on all nodes of one skeleton --------------------------------------------------------------------------------
@@ -124,7 +106,7 @@ class FlatView:
     def __init__(self, design: Design, task: Task) -> None:
         self.order = np.array(task.space.topology(design).order)
         self.nodes = design.num_nodes
-        self.size = self.nodes * task.feature_size
+        self.size = self.nodes * task.features.size
 
     def flat(self, features: Array) -> Array:
         """[steps * nodes, features] of steps with this skeleton -> [steps, size]"""
@@ -158,7 +140,9 @@ class FlatActor(nn.Module):
         which = torch.from_numpy(chosen).to(actions.device)
         joints = torch.from_numpy(self.view.order[1:]).to(actions.device)
         taken = actions[:, CONTROL].view(-1, self.view.nodes)[which][:, joints]
-        return gaussian_log_prob(taken, self(prepared[0].index_select(0, which)), self.log_std).sum(1)
+        mean = self(prepared[0].index_select(0, which))
+        each: Tensor = log_density((taken - mean) * torch.exp(-self.log_std), self.log_std)
+        return each.sum(1)
 
 
 class FlatCritic(nn.Module):
@@ -173,8 +157,3 @@ class FlatCritic(nn.Module):
     def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
         result: Tensor = self.network(prepared.index_select(0, self.view.step_of(forest, rows)), ())[:, 0]
         return result
-
-
-def gaussian_log_prob(taken: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
-    z = (taken - mean) * torch.exp(-log_std)
-    return -0.5 * (z * z) - (log_std + HALF_LOG_TWO_PI)

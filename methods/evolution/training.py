@@ -112,7 +112,7 @@ def train(
             except LearningError:  # one species that cannot learn must not end the run of all
                 mine.append(DEAD)
                 continue
-            species.controller.merge(steps)
+            species.controller.update_normaliser(steps)
             if inner in counted:
                 mine.append(fitness_of(rollout.episodes, species.open_return))
             losses.append(list(astuple(update)))

@@ -16,13 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from codesign_bench.design.graph import NUM_ATTRIBUTES, Design
+from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import ConfigError
-from codesign_bench.learning.batch import steps_of
+from codesign_bench.learning.batch import Steps, steps_of
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.networks import GNN
 from codesign_bench.simulation.graphs import DesignTable
+from codesign_bench.tasks.features import FeatureLayout
 
 Array = NDArray[Any]
 WIDTH = 64
@@ -67,7 +68,7 @@ class Network(nn.Module):
 
     def __init__(self, space: DesignSpace) -> None:
         super().__init__()
-        self.gnn = GNN(space.num_depths + NUM_ATTRIBUTES, (WIDTH,) * LAYERS)
+        self.gnn = GNN(FeatureLayout(space.num_depths, 0).size, (WIDTH,) * LAYERS)
         self.layers = nn.ModuleList([nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)])
 
     def forward(self, x: Tensor, forest: Forest, masks: Sequence[Tensor]) -> Tensor:
@@ -105,12 +106,12 @@ class Surrogate:
     def train(self, rng: np.random.Generator) -> None:
         """Some steps of Adam on the squared error, with ordinary dropout."""
         records = list(self.records.values())
-        batch = self._batch([record.design for record in records])
+        steps = _steps([record.design for record in records], self.space)
         labels = torch.tensor([record.label for record in records])
         for _ in range(self.config.steps):
             chosen = rng.integers(len(records), size=min(self.config.batch, len(records)))
             masks = [torch.from_numpy((rng.random((len(chosen), WIDTH)) >= DROPOUT) / (1 - DROPOUT)).float() for _ in range(LAYERS)]
-            x, forest = batch.chosen(chosen)
+            x, forest = _inputs(steps, chosen)
             loss = ((self.network(x, forest, masks) - labels[torch.from_numpy(chosen)]) ** 2).mean()
             self.optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -119,12 +120,9 @@ class Surrogate:
     @torch.no_grad()
     def predict(self, designs: Sequence[Design], masks: Sequence[Tensor]) -> Array:
         """[designs]: one sample of the fitness that each may have."""
-        x, forest = self._batch(designs).chosen(np.arange(len(designs)))
+        x, forest = _inputs(_steps(designs, self.space), np.arange(len(designs)))
         result: Array = self.network(x, forest, masks).numpy().astype(np.float64)
         return result
-
-    def _batch(self, designs: Sequence[Design]) -> _Designs:
-        return _Designs(designs, self.space)
 
     def state_dict(self) -> dict[str, Any]:
         records = {number: {"design": r.design.to_dict(), "label": r.label} for number, r in self.records.items()}
@@ -136,17 +134,16 @@ class Surrogate:
         self.records = {number: Record(Design.from_dict(r["design"]), r["label"]) for number, r in state["records"].items()}
 
 
-class _Designs:
+def _steps(designs: Sequence[Design], space: DesignSpace) -> Steps:
     """Designs as graphs without any simulator state."""
+    table = DesignTable.from_designs(designs, space)
+    stateless = np.zeros((int(table.offsets[-1]), 0), dtype=np.float32)
+    return steps_of(table, np.arange(len(designs)), np.zeros(len(designs), dtype=np.int64), stateless, space)
 
-    def __init__(self, designs: Sequence[Design], space: DesignSpace) -> None:
-        table = DesignTable.from_designs(designs, space)
-        stateless = np.zeros((int(table.offsets[-1]), 0), dtype=np.float32)
-        self._steps = steps_of(table, np.arange(len(designs)), np.zeros(len(designs), dtype=np.int64), stateless, space)
 
-    def chosen(self, which: Array) -> tuple[Tensor, Forest]:
-        forest, rows = self._steps.forest(which)
-        return torch.from_numpy(self._steps.features[rows]), forest
+def _inputs(steps: Steps, chosen: Array) -> tuple[Tensor, Forest]:
+    forest, rows = steps.forest(chosen)
+    return torch.from_numpy(steps.features[rows]), forest
 
 
 def half_masks(rng: np.random.Generator) -> list[Tensor]:

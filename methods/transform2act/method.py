@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -10,45 +10,41 @@ import torch
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
-from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.networks import Sizes, ValueConfig, check_sizes
+from codesign_bench.learning.batch import NUM_STAGES, steps_of_rollout
+from codesign_bench.learning.critic import GraphCritic
+from codesign_bench.learning.networks import Init, ValueConfig
+from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
-from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy, Value
+from codesign_bench.tasks.base import Task
+from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
 
-Head = Literal["jsmlp", "mlp", "linear"]
 
-
-@dataclass(frozen=True)
-class SkeletonConfig:
+@dataclass(frozen=True, kw_only=True)
+class SkeletonConfig(SubPolicyConfig):
+    where = "method.skeleton"
     steps: int
-    gnn: Sizes | None
-    mlp: Sizes
-    head: Head
+    log_std: None = field(default=None, init=False)
 
 
-@dataclass(frozen=True)
-class AttributeConfig:
+@dataclass(frozen=True, kw_only=True)
+class AttributeConfig(SubPolicyConfig):
+    where = "method.attribute"
     steps: int
-    gnn: Sizes | None
-    mlp: Sizes
-    head: Head
     log_std: float
 
 
-@dataclass(frozen=True)
-class ExecutionConfig:
-    gnn: Sizes | None
-    mlp: Sizes
-    head: Head
+@dataclass(frozen=True, kw_only=True)
+class ExecutionConfig(SubPolicyConfig):
+    where = "method.execution"
     log_std: float
 
 
 @dataclass(frozen=True)
 class JSMLPConfig:
-    init: Literal["published", "linear"]
+    init: Init
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,6 @@ class Transform2ActConfig:
 
     def __post_init__(self) -> None:
         TransformSteps(self.skeleton.steps, self.attribute.steps)
-        for where in ("skeleton", "attribute", "execution"):
-            part = getattr(self, where)
-            check_sizes(part.gnn, part.mlp, f"method.{where}")
 
 
 class Transform2Act(Method):
@@ -80,18 +73,19 @@ class Transform2Act(Method):
         self.task = context.task.with_expert() if config.start == "expert" else context.task
         self.steps = TransformSteps(config.skeleton.steps, config.attribute.steps)
         torch.manual_seed(context.streams.integer("networks"))
-        self.policy, self.value = _networks(config, self)
+        self.policy = Transform2ActPolicy(self.task, config.skeleton, config.attribute, config.execution, config.jsmlp.init)
+        self.value = GraphCritic(Normaliser(self.task.features.size + NUM_STAGES), config.value, sees_stage=True)
         self.ppo = PPO(self.policy, self.value, config.ppo, context.device)
         self.shuffle = context.streams.generator("minibatches")
-        self.pool = context.pool(_groups(self, context))
+        self.pool = context.pool(_groups(self.task, self.steps, context))
         self.steps_per_slot = context.budget.batch // self.pool.slots
 
     def iterate(self) -> Iteration:
         rollout = self.pool.collect(self.policy.acting(), self.steps_per_slot)
         steps, bootstrap = steps_of_rollout(rollout, self.task.space)
         losses = self.ppo.learn(rollout, steps, bootstrap, self.shuffle)
-        self.policy.merge(steps)
-        self.value.merge(steps)
+        self.policy.update_normalisers(steps)
+        self.value.update_normaliser(steps)
         return Iteration(rollout.episodes, _new_designs(rollout), vars(losses))
 
     def champion(self) -> Agent:
@@ -123,21 +117,14 @@ class Transform2Act(Method):
         return [*(self.policy.of_stage(stage).normaliser for stage in Stage), self.value.normaliser]
 
 
-def _networks(config: Transform2ActConfig, method: Transform2Act) -> tuple[Transform2ActPolicy, Value]:
-    parts: dict[Stage, Any] = {Stage.SKELETON: config.skeleton, Stage.ATTRIBUTE: config.attribute, Stage.EXECUTION: config.execution}
-    sub_policies = {stage: SubPolicyConfig(part.gnn, part.mlp, part.head, config.jsmlp.init) for stage, part in parts.items()}
-    policy = Transform2ActPolicy(method.task, sub_policies, config.attribute.log_std, config.execution.log_std)
-    return policy, Value(method.task, config.value.gnn, config.value.mlp)
-
-
-def _groups(method: Transform2Act, context: Context) -> list[Group]:
+def _groups(task: Task, steps: TransformSteps, context: Context) -> list[Group]:
     """batch / 1000 slots, divided over the groups: a slot's share of a batch is the longest episode."""
-    batch, longest = context.budget.batch, method.task.config.max_steps
+    batch, longest = context.budget.batch, task.config.max_steps
     slots = max(batch // longest, context.groups)
     if batch % slots:
         raise ConfigError(f"budget.batch is {batch}; allowed are multiples of {slots}, the number of slots.")
     sizes = [len(part) for part in np.array_split(np.arange(slots), context.groups)]
-    return [Group(method.task, size, context.streams.sequence("sampler", i), method.steps) for i, size in enumerate(sizes)]
+    return [Group(task, size, context.streams.sequence("sampler", i), steps) for i, size in enumerate(sizes)]
 
 
 def _new_designs(rollout: Rollout) -> int:

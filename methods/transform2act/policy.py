@@ -1,11 +1,11 @@
-"""The Transform2Act policy: three sub-policies that share no weights, one for each stage, and the value network."""
+"""The Transform2Act policy: three sub-policies that share no weights, one for each stage."""
 
 from __future__ import annotations
 
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NUM_SKELETON_A
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
 from codesign_bench.learning.batch import NUM_STAGES, Steps
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.networks import HALF_LOG_TWO_PI, NodeNetwork, ValueNetwork
+from codesign_bench.learning.gaussian import log_density
+from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, ATTRIBUTES, CONTROL, SKELETON, Stage
 from codesign_bench.simulation.graphs import Decision, GraphBatch
@@ -29,25 +30,23 @@ COLUMNS = {Stage.SKELETON: slice(SKELETON, SKELETON + 1), Stage.ATTRIBUTE: ATTRI
 """Which columns of a node's action a stage reads."""
 
 
-@dataclass(frozen=True)
-class SubPolicyConfig:
-    """gnn: sizes of the GraphConv layers, or null for none; head: jsmlp, mlp (shared) or linear (shared)."""
+@dataclass(frozen=True, kw_only=True)
+class SubPolicyConfig(NetworkConfig):
+    """head: jsmlp, mlp (shared) or linear (shared); log_std: initial, of a Gaussian sub-policy."""
 
-    gnn: tuple[int, ...] | None
-    mlp: tuple[int, ...]
-    head: Literal["jsmlp", "mlp", "linear"]
-    init: Literal["published", "linear"]
+    head: Head
+    log_std: float | None = None
 
 
 class SubPolicy(nn.Module):
     """One stage's policy: normalised node features -> one distribution per node."""
 
-    def __init__(self, stage: Stage, columns: Array, outputs: int, joints: int, config: SubPolicyConfig, log_std: float | None) -> None:
+    def __init__(self, stage: Stage, columns: Array, outputs: int, joints: int, config: SubPolicyConfig, init: Init) -> None:
         super().__init__()
         self.stage, self.columns = stage, columns
         self.normaliser = Normaliser(len(columns))
-        self.network = NodeNetwork(len(columns), outputs, joints, config.gnn, config.mlp, config.head, config.init)
-        self.log_std = None if log_std is None else nn.Parameter(torch.full((outputs,), log_std))
+        self.network = NodeNetwork(len(columns), outputs, joints, config, config.head, init)
+        self.log_std = None if config.log_std is None else nn.Parameter(torch.full((outputs,), config.log_std))
         self.action_columns = COLUMNS[stage]
 
     def inputs(self, features: Array) -> Array:
@@ -66,7 +65,7 @@ def node_log_probs(output: Tensor, actions: Tensor, log_std: Tensor | None, colu
         logits = output if illegal is None else output.masked_fill(illegal, -math.inf)
         return torch.log_softmax(logits, dim=1).gather(1, taken.long())[:, 0]
     z = (taken - output) * torch.exp(-log_std)
-    return -0.5 * (z * z).sum(1) - (log_std.sum() + len(log_std) * HALF_LOG_TWO_PI)
+    return log_density(z, log_std, joint=True)
 
 
 def illegal_choices(can_add: Array, can_delete: Array) -> Array:
@@ -79,15 +78,17 @@ def illegal_choices(can_add: Array, can_delete: Array) -> Array:
 class Transform2ActPolicy(nn.Module):
     """A conditional policy: which sub-policy acts depends on the stage that a graph is in."""
 
-    def __init__(self, task: Task, sub_policies: dict[Stage, SubPolicyConfig], attribute_log_std: float, control_log_std: float) -> None:
+    def __init__(
+        self, task: Task, skeleton: SubPolicyConfig, attribute: SubPolicyConfig, execution: SubPolicyConfig, init: Init = "published"
+    ) -> None:
         super().__init__()
         self.space = task.space
         self.mask_illegal_actions = task.config.design.mask_illegal_actions
         joints = task.space.max_nodes
         everything, design_only = np.arange(task.features.size), task.features.design_columns
-        self.skeleton = SubPolicy(Stage.SKELETON, design_only, NUM_SKELETON_ACTIONS, joints, sub_policies[Stage.SKELETON], None)
-        self.attribute = SubPolicy(Stage.ATTRIBUTE, design_only, NUM_ATTRIBUTES, joints, sub_policies[Stage.ATTRIBUTE], attribute_log_std)
-        self.execution = SubPolicy(Stage.EXECUTION, everything, 1, joints, sub_policies[Stage.EXECUTION], control_log_std)
+        self.skeleton = SubPolicy(Stage.SKELETON, design_only, NUM_SKELETON_ACTIONS, joints, skeleton, init)
+        self.attribute = SubPolicy(Stage.ATTRIBUTE, design_only, NUM_ATTRIBUTES, joints, attribute, init)
+        self.execution = SubPolicy(Stage.EXECUTION, everything, 1, joints, execution, init)
 
     def of_stage(self, stage: int) -> SubPolicy:
         return (self.skeleton, self.attribute, self.execution)[stage]
@@ -124,12 +125,12 @@ class Transform2ActPolicy(nn.Module):
         where = rows.cpu().numpy()
         return torch.from_numpy(illegal_choices(steps.can_add[where], steps.can_delete[where])).to(rows.device)
 
-    def merge(self, steps: Steps) -> None:
-        """Adds a batch to the statistics of the normalisers."""
+    def update_normalisers(self, steps: Steps) -> None:
+        """Adds a batch to the statistics."""
         node_stage = np.repeat(steps.stage, steps.count)
         for stage in range(NUM_STAGES):
             sub = self.of_stage(stage)
-            sub.normaliser.merge(steps.features[node_stage == stage][:, sub.columns])
+            sub.normaliser.update(steps.features[node_stage == stage][:, sub.columns])
 
 
 class ActingPolicy:
@@ -149,13 +150,13 @@ class ActingPolicy:
         for stage, part in enumerate(self._stages):
             chosen = np.flatnonzero(graphs.stage == stage)
             if len(chosen):
-                acting, rows = part.forests.get(graphs, chosen)
-                output: Array = part.network(torch.from_numpy(part.normaliser(graphs.features[rows][:, part.columns])), acting).numpy()
+                table, rows = part.forests.get(graphs, chosen)
+                output: Array = part.network(torch.from_numpy(part.normaliser(graphs.features[rows][:, part.columns])), table).numpy()
                 if self.masked and stage == Stage.SKELETON:
                     output[illegal_choices(graphs.can_add[rows], graphs.can_delete[rows])] = -np.inf
                 taken, node_log_prob = part.choose(output, None if self.deterministic else graphs.rng)
                 actions[rows, part.action_columns] = taken
-                log_prob[chosen] = np.bincount(acting.graph, weights=node_log_prob, minlength=len(chosen))
+                log_prob[chosen] = np.bincount(table.graph, weights=node_log_prob, minlength=len(chosen))
         return Decision(actions, log_prob)
 
 
@@ -178,30 +179,4 @@ class _ActingStage:
             log_prob = np.take_along_axis(shifted, choice, axis=1)[:, 0] - np.log(np.exp(shifted).sum(axis=1))
             return choice, log_prob
         z = np.zeros_like(output) if rng is None else rng.standard_normal(output.shape, dtype=np.float32)
-        constant = self.log_std.sum() + output.shape[1] * HALF_LOG_TWO_PI
-        return output + z * np.exp(self.log_std), -0.5 * (z * z).sum(axis=1) - constant
-
-
-class Value(nn.Module):
-    """The value network for all stages; its features are a node's own plus the stage as a one-hot vector."""
-
-    def __init__(self, task: Task, gnn: tuple[int, ...], mlp: tuple[int, ...]) -> None:
-        super().__init__()
-        size = task.feature_size + NUM_STAGES
-        self.normaliser = Normaliser(size)
-        self.network = ValueNetwork(size, gnn, mlp)
-
-    def prepare(self, steps: Steps) -> Tensor:
-        return torch.from_numpy(self.normaliser(self._features(steps)))
-
-    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
-        result: Tensor = self.network(prepared.index_select(0, rows), forest)
-        return result
-
-    def merge(self, steps: Steps) -> None:
-        self.normaliser.merge(self._features(steps))
-
-    @staticmethod
-    def _features(steps: Steps) -> Array:
-        stage = np.eye(NUM_STAGES, dtype=np.float32)[np.repeat(steps.stage, steps.count)]
-        return np.concatenate([steps.features, stage], axis=1)
+        return output + z * np.exp(self.log_std), log_density(z, self.log_std, joint=True)

@@ -12,15 +12,19 @@ from torch import nn
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
-from codesign_bench.learning.batch import Steps, steps_of
+from codesign_bench.learning.batch import NUM_STAGES, Steps, steps_of
+from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.networks import ValueConfig
+from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import DesignTable, GraphBatch, Rollout
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
-from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy, Value
+from methods.transform2act.method import AttributeConfig, ExecutionConfig, SkeletonConfig
+from methods.transform2act.policy import Transform2ActPolicy
 
 GNN, MLP = (64, 64, 64), (128, 128)
 VARIANTS: dict[str, dict[Stage, tuple[Any, str]]] = {
@@ -32,15 +36,22 @@ VARIANTS: dict[str, dict[Stage, tuple[Any, str]]] = {
 }
 
 
-def policy_of(task: Task, variant: str = "full", seed: int = 0, mlp: tuple[int, ...] = MLP, init: Any = "published") -> Transform2ActPolicy:
+def policy_of(
+    task: Task, variant: str = "full", seed: int = 0, mlp: tuple[int, ...] = MLP, init: Any = "published", **layer: Any
+) -> Transform2ActPolicy:
+    """`layer`: layer and layer_options of all three sub-policies."""
+    common = {stage: {"gnn": gnn, "mlp": mlp, "head": head, **layer} for stage, (gnn, head) in VARIANTS[variant].items()}
+    skeleton = SkeletonConfig(steps=5, **common[Stage.SKELETON])
+    attribute = AttributeConfig(steps=1, log_std=-2.3, **common[Stage.ATTRIBUTE])
+    execution = ExecutionConfig(log_std=0.0, **common[Stage.EXECUTION])
     torch.manual_seed(seed)
-    configs = {stage: SubPolicyConfig(gnn, mlp, head, init) for stage, (gnn, head) in VARIANTS[variant].items()}
-    return Transform2ActPolicy(task, configs, -2.3, 0.0)
+    return Transform2ActPolicy(task, skeleton, attribute, execution, init)
 
 
-def value_of(task: Task, seed: int = 1) -> Value:
+def value_of(task: Task, seed: int = 1, **layer: Any) -> GraphCritic:
     torch.manual_seed(seed)
-    return Value(task, GNN, (512, 256))
+    config = ValueConfig(gnn=GNN, mlp=(512, 256), **layer)
+    return GraphCritic(Normaliser(task.features.size + NUM_STAGES), config, sees_stage=True)
 
 
 def strong(module: Any, seed: int = 5) -> Any:
@@ -89,9 +100,8 @@ def graphs_of(task: Task, designs: Sequence[Design], stages: Sequence[int], seed
     table = DesignTable.from_designs(designs, task.space)
     state = rng.normal(size=(len(table.depth), task.state_size))
     state[np.repeat(np.asarray(stages) != Stage.EXECUTION, np.diff(table.offsets))] = 0
-    depth = np.eye(task.space.num_depths)[table.depth]
     return GraphBatch(
-        features=np.concatenate([depth, state, table.attributes], axis=1).astype(np.float32),
+        features=task.features.features(table.depth, table.attributes, state),
         stage=np.array(stages),
         offsets=table.offsets,
         parents=table.parents,
@@ -106,8 +116,7 @@ def graphs_of(task: Task, designs: Sequence[Design], stages: Sequence[int], seed
 def steps_with(task: Task, designs: Sequence[Design], stages: Sequence[int], seed: int = 0) -> Steps:
     """One step with each design, laid out for learning."""
     graphs = graphs_of(task, designs, stages, seed)
-    depths = task.space.num_depths
-    state = graphs.features[:, depths : depths + task.state_size]
+    state = graphs.features[:, task.features.state]
     return steps_of(DesignTable.from_designs(designs, task.space), np.arange(len(designs)), np.array(stages), state, task.space)
 
 

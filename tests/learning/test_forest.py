@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from codesign_bench.design.graph import Design
-from codesign_bench.learning.forest import Forest, plant
+from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.tasks import TASKS
 from tests.learning.material import designs_of, full_design, steps_with, task_of
 
@@ -66,7 +66,7 @@ def test_forests_of_the_largest_designs(name: str, nodes: int) -> None:
 
 def test_single_nodes() -> None:
     zero = np.zeros(3, dtype=np.int64)
-    forest, order = plant(zero, np.full(3, -1), zero, np.arange(3), np.array([0, 1, 2]))
+    forest, order = build_forest(zero, np.full(3, -1), zero, np.arange(3), np.array([0, 1, 2]))
     assert order.tolist() == [0, 1, 2]
     assert forest.segments == ((0, 0, 3),)
     assert forest.up_to_depth == (3, 3, 3)
@@ -81,7 +81,7 @@ def test_nodes_may_come_in_any_order() -> None:
     task = task_of("locomotion2d")
     names = list(task.space.index_names)
     joints = np.array([names.index("11"), names.index("1"), 0])
-    forest, order = plant(joints, np.array([1, 2, -1]), np.zeros(3, dtype=int), np.zeros(3, dtype=int), task.space.joint_depths)
+    forest, order = build_forest(joints, np.array([1, 2, -1]), np.zeros(3, dtype=int), np.zeros(3, dtype=int), task.space.joint_depths)
     assert order.tolist() == [2, 1, 0]
     assert forest.neighbours.tolist() == [1, 0, 2, 1]
     assert forest.offsets.tolist() == [0, 1, 3, 4]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GraphConv
 
-from codesign_bench.learning.forest import Forest, plant
+from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.learning.kernels import graph_conv, tanh_mlp
 from tests.learning.material import designs_of, full_design, steps_with, task_of
 from tests.reference.slow_transform2act import SlowMLP
@@ -21,7 +21,7 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 def forest_named(name: str) -> Forest:
     if name == "single nodes":
         zero = np.zeros(4, dtype=np.int64)
-        return plant(zero, np.full(4, -1), zero, np.arange(4), np.array([0, 1, 2, 3]))[0]
+        return build_forest(zero, np.full(4, -1), zero, np.arange(4), np.array([0, 1, 2, 3]))[0]
     task = task_of("locomotion3d" if name == "29 nodes" else "locomotion2d")
     designs = [full_design(task)] if name == "29 nodes" else designs_of(task, 8)
     return steps_with(task, designs, [2] * len(designs)).forest(np.arange(len(designs)))[0]

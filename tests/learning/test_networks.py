@@ -61,9 +61,9 @@ def test_gnn_starts_as_linear_layers() -> None:
     gnn = GNN(20, (64, 64, 64))
     assert nearly_fills(gnn.embed.weight, 1 / math.sqrt(20))
     for layer in gnn.layers:
-        for part in (layer.neighbour, layer.own):
+        for part in (layer.lin_rel, layer.lin_root):
             assert nearly_fills(part.weight, 1 / math.sqrt(64))
-        assert layer.own.bias is None
+        assert layer.lin_root.bias is None
 
 
 def test_log_standard_deviations() -> None:

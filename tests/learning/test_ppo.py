@@ -13,12 +13,13 @@ import torch
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning import ppo as ppo_module
 from codesign_bench.learning.batch import Steps, steps_of_rollout
+from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.gae import advantages
 from codesign_bench.learning.ppo import PPO, LearningError, PPOConfig, minibatches
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
-from methods.transform2act.policy import Transform2ActPolicy, Value
+from methods.transform2act.policy import Transform2ActPolicy
 from tests.learning.material import collect, policy_of, strong, value_of
 from tests.reference import slow_transform2act as slow
 
@@ -27,15 +28,15 @@ CONFIG = PPOConfig(
 )
 
 
-def material(seen: bool = True, **overrides: Any) -> tuple[Task, Transform2ActPolicy, Value, Rollout]:
+def material(seen: bool = True, **overrides: Any) -> tuple[Task, Transform2ActPolicy, GraphCritic, Rollout]:
     """Networks, and a batch with ends of every kind: cut by a time limit, cut by the end of the batch, and (put in by hand, because
     nothing falls within a few steps) terminal ones."""
     task = make_task("locomotion2d", **{"max_steps": 6, "time_limit": "truncate", **overrides})
     policy, value = strong(policy_of(task)), strong(value_of(task))
     if seen:
         steps, _ = steps_of_rollout(collect(task, policy.acting(), slots=4, steps=8, seed=1), task.space)
-        policy.merge(steps)
-        value.merge(steps)
+        policy.update_normalisers(steps)
+        value.update_normaliser(steps)
     rollout = collect(task, policy.acting(), slots=6, steps=20)
     fallen = (np.random.default_rng(2).random(rollout.reward.shape) < 0.1) & (rollout.stage == 2) & ~rollout.truncated
     return task, policy, value, replace(rollout, terminated=rollout.terminated | fallen)
@@ -155,7 +156,7 @@ class InDouble:
 
 @pytest.mark.parametrize("gradient_clip", [40.0, 0.05])
 def test_learning_is_that_of_the_reference(gradient_clip: float) -> None:
-    """Two passes of several minibatches in float64. Nothing was merged, so that both see the same float32 features."""
+    """Two passes of several minibatches in float64. No normaliser was updated, so that both see the same float32 features."""
     task, policy, value, rollout = material(seen=False)
     config = replace(CONFIG, policy_gradient_clip=gradient_clip)
     slow_policy, slow_value = slow.slow_policy(policy, task), slow.slow_value(value)
@@ -281,8 +282,8 @@ def test_normalisers_are_frozen_while_learning() -> None:
     assert [part.normaliser.state_dict() for part in parts] == before
     steps, _ = steps_of_rollout(rollout, task.space)
     nodes = np.repeat(steps.stage, steps.count)
-    policy.merge(steps)
-    value.merge(steps)
+    policy.update_normalisers(steps)
+    value.update_normaliser(steps)
     added = [part.normaliser.count - old["count"] for part, old in zip(parts, before, strict=True)]
     assert added == [int((nodes == stage).sum()) for stage in range(3)] + [len(nodes)], "each sees the nodes of its own stage"
 

@@ -33,7 +33,7 @@ CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 def trained(task: Task, variant: str = "full") -> Transform2ActPolicy:
     """Strong weights, and normalisers that have seen a batch."""
     policy = strong(policy_of(task, variant))
-    policy.merge(steps_of_rollout(collect(task, policy.acting(), slots=4, steps=8, seed=1), task.space)[0])
+    policy.update_normalisers(steps_of_rollout(collect(task, policy.acting(), slots=4, steps=8, seed=1), task.space)[0])
     return policy
 
 
@@ -151,7 +151,7 @@ def test_an_acting_policy_is_a_snapshot_and_can_be_sent() -> None:
     sent = pickle.loads(pickle.dumps(act))
     np.testing.assert_array_equal(sent(graphs).actions, before)
     strong(policy, seed=77)
-    policy.execution.normaliser.merge(np.full((5, task.feature_size), 3.0))
+    policy.execution.normaliser.update(np.full((5, task.feature_size), 3.0))
     np.testing.assert_array_equal(act(graphs).actions, before)
     assert not np.array_equal(policy.acting(deterministic=True)(graphs).actions, before)
 

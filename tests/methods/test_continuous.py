@@ -21,6 +21,8 @@ from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.batch import steps_of_rollout
+from codesign_bench.learning.critic import GraphCritic
+from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import NO_TRANSFORM, Episode, EpisodeRecord, Outcome, Stage
@@ -28,7 +30,7 @@ from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.simulation.workers import Group, WorkerPool
 from codesign_bench.tasks import TASKS
-from methods.continuous.controller import Controller, Value
+from methods.continuous.controller import Controller
 from methods.continuous.distribution import DesignDistribution
 from methods.continuous.method import Continuous, antithetic_pairs, mean_returns
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
@@ -195,7 +197,8 @@ def test_the_expert_is_plain_ppo() -> None:
     plan, streams = Plan.of(config), Streams(0)
     task = plan.task.with_expert()
     torch.manual_seed(streams.integer("networks"))
-    controller, value = Controller(task, plan.method_config.controller), Value(task, plan.method_config.value)
+    controller = Controller(task, plan.method_config.controller)
+    value = GraphCritic(Normaliser(task.features.size), plan.method_config.value)
     ppo = PPO(controller, value, plan.method_config.ppo)
     with opened(config) as method:
         for iteration in range(3):
@@ -207,8 +210,8 @@ def test_the_expert_is_plain_ppo() -> None:
             rollout = Rollout.concatenate([sampler.collect(controller.acting(), 25) for sampler in samplers])
             steps, bootstrap = steps_of_rollout(rollout, task.space)
             ppo.learn(rollout, steps, bootstrap, streams.generator("minibatches", iteration))
-            controller.merge(steps)
-            value.merge(steps)
+            controller.update_normaliser(steps)
+            value.update_normaliser(steps)
             must_equal(method.controller.state_dict(), controller.state_dict(), "The controller")
             must_equal(method.value.state_dict(), value.state_dict(), "The value network")
         assert not method.distribution.mu.any()
@@ -292,13 +295,13 @@ def test_the_controller_is_transform2acts_execution_policy(env: str) -> None:
         with torch.no_grad():
             for parameter in controller.parameters():
                 parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)))
-        parts = {stage: SubPolicyConfig((8, 8), (8,), "jsmlp", "published") for stage in Stage}
-        theirs = Transform2ActPolicy(task, parts, -2.3, 0.0)
+        part = SubPolicyConfig(gnn=(8, 8), mlp=(8,), head="jsmlp", log_std=0.0)
+        theirs = Transform2ActPolicy(task, part, part, part)
         theirs.execution.network.load_state_dict(controller.network.state_dict())
         sampler = Sampler(task, 3, np.random.SeedSequence(0), NO_TRANSFORM)
         rollout = sampler.collect(controller.acting(), 10)
         steps, _ = steps_of_rollout(rollout, task.space)
-        controller.merge(steps)
+        controller.update_normaliser(steps)
         theirs.execution.normaliser.load_state_dict(controller.normaliser.state_dict())
         graphs = sampler._observe()
         mine, other = controller.acting(deterministic=True)(graphs), theirs.acting(deterministic=True)(graphs)

@@ -55,8 +55,8 @@ def solve(
         rollout = sampler.collect(policy.acting(), 5 * (transforms.skeleton + transforms.attribute + 1))
         steps, bootstrap = steps_of_rollout(rollout, TASK.space)
         ppo.learn(rollout, steps, bootstrap, rng)
-        policy.merge(steps)
-        value.merge(steps)
+        policy.update_normalisers(steps)
+        value.update_normaliser(steps)
         history.append(judge.play(policy.acting(deterministic=True))[0][0].total_return)
     return history
 

@@ -66,7 +66,7 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
         for rollout in rollouts[species.number]:
             steps, bootstrap = steps_of_rollout(rollout, method.context.task.space)
             twin.ppo.learn(rollout, steps, bootstrap, twin.shuffle)
-            twin.controller.merge(steps)
+            twin.controller.update_normaliser(steps)
         must_equal(weights(species), weights(twin), "a survivor")
         must_equal(species.ppo.state_dict(), twin.ppo.state_dict(), "a survivor's optimisers")
         assert species.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 3 * 2 * 1

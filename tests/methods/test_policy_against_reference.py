@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from codesign_bench.learning.batch import Steps, steps_of_rollout
-from codesign_bench.learning.forest import plant
+from codesign_bench.learning.critic import GraphCritic
+from codesign_bench.learning.forest import build_forest
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.tasks.base import Task
-from methods.transform2act.policy import Transform2ActPolicy, Value
+from methods.transform2act.policy import Transform2ActPolicy
 from tests.learning.material import VARIANTS, assert_close, collect, forest_of, gradients, masked_task, policy_of, strong, task_of, value_of
 from tests.reference import slow_transform2act as slow
 
@@ -22,13 +23,13 @@ CASES = [("locomotion2d", variant) for variant in VARIANTS] + [("locomotion3d", 
 
 
 @cache
-def material(env: str, variant: str) -> tuple[Task, Transform2ActPolicy, Value, Rollout, Steps]:
+def material(env: str, variant: str) -> tuple[Task, Transform2ActPolicy, GraphCritic, Rollout, Steps]:
     """Networks whose normalisers have seen a batch, and a second batch that the policy acted on. Not to be changed."""
     task = masked_task("locomotion2d") if env == "masked" else task_of(env)
     policy, value = strong(policy_of(task, variant)), strong(value_of(task))
     steps, _ = steps_of_rollout(collect(task, policy.acting(), slots=4, steps=8, seed=1), task.space)
-    policy.merge(steps)
-    value.merge(steps)
+    policy.update_normalisers(steps)
+    value.update_normaliser(steps)
     rollout = collect(task, policy.acting())
     return task, policy, value, rollout, steps_of_rollout(rollout, task.space)[0]
 
@@ -170,8 +171,8 @@ def test_other_graphs_and_the_order_of_nodes_change_nothing(variant: str) -> Non
             parent = steps.parent[first : first + count][order] - first
             parent = np.where(parent < 0, -1, position[np.maximum(parent, 0)])
             joint, sibling = steps.joint_index[first : first + count][order], steps.sibling[first : first + count][order]
-            forest, planted = plant(joint, parent, sibling, np.zeros(count, dtype=np.int64), task.space.joint_depths)
+            forest, sorted_by_joint = build_forest(joint, parent, sibling, np.zeros(count, dtype=np.int64), task.space.joint_depths)
             shuffled = x[first : first + count][torch.from_numpy(order)]
             output = torch.empty(count, together.shape[1], dtype=torch.float64)
-            output[torch.from_numpy(planted)] = sub(shuffled[torch.from_numpy(planted)], forest)
+            output[torch.from_numpy(sorted_by_joint)] = sub(shuffled[torch.from_numpy(sorted_by_joint)], forest)
             assert_close(output, together[first : first + count][torch.from_numpy(order)], 1e-9)

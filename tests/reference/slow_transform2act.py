@@ -152,7 +152,7 @@ class SlowSubPolicy(nn.Module):
         self.normalise = Normalise(sub.normaliser)
         gnn = sub.network.gnn
         self.log_std = None if sub.log_std is None else nn.Parameter(torch.empty_like(sub.log_std))
-        self.gnn = None if gnn is None else SlowGNN(gnn.embed.in_features, [layer.own.out_features for layer in gnn.layers])
+        self.gnn = None if gnn is None else SlowGNN(gnn.embed.in_features, [layer.out_channels for layer in gnn.layers])
         self.head = SlowMLP(sub.network.head.weights, sub.network.head.biases)
 
     def inputs(self, features: Tensor) -> Tensor:
@@ -195,7 +195,7 @@ class SlowValue(nn.Module):
         super().__init__()
         gnn = value.network.gnn
         self.normalise = Normalise(value.normaliser)
-        self.gnn = SlowGNN(gnn.embed.in_features, [layer.own.out_features for layer in gnn.layers])
+        self.gnn = SlowGNN(gnn.embed.in_features, [layer.out_channels for layer in gnn.layers])
         self.head = SlowMLP(value.network.head.weights, value.network.head.biases)
 
     def inputs(self, graphs: Graphs) -> Tensor:

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from codesign_bench.simulation.graphs import Decision, GraphBatch
+from codesign_bench.simulation.graphs import Decision, GraphBatch, Policy
 from codesign_bench.simulation.sampler import random_policy
 
 
@@ -73,6 +73,18 @@ def tells_heavy_modules(graphs: GraphBatch) -> Decision:
     """log_prob: 1 if a heavy package is loaded in this process, else 0."""
     heavy = any(name in sys.modules for name in ("torch", "torch_geometric", "matplotlib", "pandas"))
     return Decision(np.zeros((graphs.num_nodes, 7)), np.full(graphs.num_graphs, float(heavy)))
+
+
+class WithoutLearningPackages:
+    """A policy, and as log_prob how many packages that only learning and analysis need are loaded in this process."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __call__(self, graphs: GraphBatch) -> Decision:
+        decision = self.policy(graphs)
+        loaded = [name for name in ("torch_geometric", "pandas", "matplotlib") if name in sys.modules]
+        return Decision(decision.actions, np.full(graphs.num_graphs, float(len(loaded))))  # type: ignore[union-attr]
 
 
 def tells_threads(graphs: GraphBatch) -> Decision:
