@@ -1,5 +1,16 @@
 """Errors that are addressed to the user: one sentence that says what was wrong and what is allowed."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """The names that are spelt like a word, to follow it in a sentence: ', nearest is gap' for gpa; nothing if there are none."""
+    names = {name.rpartition(".")[2]: name for name in known} | {name: name for name in known}
+    last = word.rpartition(".")[2]
+    found = list(dict.fromkeys(names[match] for each in (word, last) for match in get_close_matches(each, names, n=2, cutoff=0.7)))[:3]
+    return f", nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}" if found else ""
+
 
 class CodesignError(Exception):
     """Base of every error that the command line reports as one sentence with exit code 2."""

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from codesign_bench import contact_sheet, render
-from codesign_bench.command_line import run
+from codesign_bench.configuration import run
 from codesign_bench.design.graph import Design
 from codesign_bench.tasks import make_task
 from tests.simulation.drawing import HAS_EGL, needs_drawing

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from codesign_bench import __main__ as program_main
-from codesign_bench.command_line import run as run_command
+from codesign_bench.configuration import run as run_command
 from codesign_bench.experiment.run_folder import RunFolder
 from tests.experiment.tiny import OVERRIDES, command, contents, environment, folder_of, program, run, status_of, tiny
 from tests.simulation.test_workers import assert_gone

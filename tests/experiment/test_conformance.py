@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment import conformance
 from codesign_bench.experiment.equality import difference, must_equal

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from codesign_bench.command_line import run as run_command
+from codesign_bench.configuration import run as run_command
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import WALL_CLOCK, Outcome, difference, outcome
 from codesign_bench.experiment.run_folder import COLUMNS

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from codesign_bench.bench import Bench, installed, rounds_of
 
 from codesign_bench import __main__ as program
 from codesign_bench import bench
-from codesign_bench.bench import Bench, installed, rounds_of
-from codesign_bench.command_line import load_config, swept_values
-from codesign_bench.command_line import run as run_command
+from codesign_bench.configuration import load_config, swept_values
+from codesign_bench.configuration import run as run_command
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.run_folder import RunFolder
