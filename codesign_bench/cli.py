@@ -11,6 +11,7 @@ import ast
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from codesign_bench import __version__
-from codesign_bench.configuration import command_file, hydra_initialised, no_such
+from codesign_bench.configuration import command_file, group_options, hydra_initialised, list_keys, no_such
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.paths import conf_dir
 
@@ -53,10 +54,10 @@ def call(arguments: list[str]) -> int | None:
     asked = flags(words)
     if asked.version:
         print(f"codesign-bench {__version__}")
-    elif asked.help or not (words or command in HARMLESS):
-        print(help_of(command))
     elif asked.hydra_help or asked.shell_completion or asked.cfg or asked.info:
         show(command, asked)
+    elif asked.help or not (asked.overrides or command in HARMLESS):
+        print(help_of(command))
     else:
         program: Callable[[list[str]], int | None] = import_module(f"codesign_bench.commands.{command}").main
         return program([*(["-m"] if asked.multirun else []), *asked.overrides])
@@ -72,7 +73,7 @@ def commands() -> dict[str, str]:
 def split(arguments: list[str]) -> tuple[str, list[str]]:
     """The command and its arguments; without a command it is `run`."""
     first, *rest = arguments
-    known = [path.stem for path in sorted(FOLDER.glob("[!_]*.py"))]
+    known = list(commands())
     if first in known:
         return first, rest
     if first.startswith(("-", "~", "+")) or "=" in first:
@@ -153,9 +154,8 @@ def groups_of(name: str) -> list[str]:
 
 
 def _options(group: str, words: list[str]) -> list[str]:
-    loader = _hydra().config_loader
-    here: list[str] = loader.get_group_options(group, config_name="config", overrides=words)
-    below = [name for name in loader.list_groups(group) if name not in here]
+    here = group_options(group, words)
+    below = [name for name in _hydra().config_loader.list_groups(group) if name not in here]
     return [*here, *(f"{name}/..." for name in below)]
 
 
@@ -206,8 +206,9 @@ def complete(command: str, words: list[str]) -> None:
     name, said = config_of(command), io.StringIO()
     with contextlib.redirect_stdout(said):
         _complete(name, words)
-    known = {*command_file(name), *groups_of(name), "hydra"}
-    print(" ".join(word for word in said.getvalue().split() if word.partition("=")[0].partition(".")[0].partition("/")[0] in known))
+    known = {*command_file(name), *groups_of(name)}
+    found = [f"{word[:-1]}=" if word[:-1] in list_keys(name) else word for word in said.getvalue().split()]
+    print(" ".join(word for word in found if re.split("[=./]", word)[0] in known))
 
 
 def _complete(name: str, words: list[str]) -> None:

@@ -60,7 +60,6 @@ def _hydra_config(overrides: Sequence[str]) -> Any:
 @contextlib.contextmanager
 def hydra_initialised(name: str, overrides: Sequence[str], sweep: bool = False) -> Iterator[list[str]]:
     """Hydra with our configuration; gives the overrides as Hydra reads them, with what other packages bring. Its errors become ours."""
-    from hydra import initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -68,9 +67,9 @@ def hydra_initialised(name: str, overrides: Sequence[str], sweep: bool = False) 
     words = [understood(name, override, sweep) for override in overrides]
     OmegaConf.register_new_resolver("label", label, replace=True)
     _store_searches()
-    others = ",".join(repr(f"file://{folder}") for folder in conf_dirs()[1:])
+    others = ",".join(repr(f"file://{folder}") for folder in conf_dirs()[1:]) if "defaults" in command_file(name) else ""
     elsewhere = [f"hydra.searchpath=[{others}]"] if others else []
-    with initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3"):
+    with _initialised(name):
         try:
             for typed, word in zip(overrides, words, strict=True):
                 _check_grammar(typed, word)
@@ -79,6 +78,17 @@ def hydra_initialised(name: str, overrides: Sequence[str], sweep: bool = False) 
             if os.environ.get("HYDRA_FULL_ERROR") == "1" or isinstance(error, CodesignError):
                 raise
             raise ConfigError(explain(error, name, [*elsewhere, *words])) from None
+
+
+def _initialised(name: str) -> contextlib.AbstractContextManager[None]:
+    from hydra import initialize_config_dir, initialize_config_module
+    from hydra.core.config_store import ConfigStore
+
+    if "defaults" in command_file(name):
+        return initialize_config_dir(config_dir=str(conf_dir()), version_base="1.3")
+    # A file without groups: its env and method are names of what a study holds. Where Hydra searched conf/, they would be groups.
+    ConfigStore.instance().store(name, dict(command_file(name)), provider="codesign_bench")
+    return initialize_config_module("codesign_bench.commands", version_base="1.3")
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -164,7 +174,9 @@ def _check_grammar(typed: str, word: str) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     try:
-        OverridesParser.create().parse_override(word)
+        override = OverridesParser.create().parse_override(word)
+        if override.is_discrete_sweep():
+            next(override.sweep_iterator(), None)
     except Exception as error:  # the grammar's functions raise what they like: range(0,two) a TypeError
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
@@ -182,12 +194,28 @@ def explain(error: Exception, name: str, words: Sequence[str]) -> str:
         key = text.split("'")[1]
         return f"There is no key '{key}'{nearest(key, _keys(name, words))}; --help shows the keys, and what they mean."
     if "Could not find" in text and len(lines) > 1:  # In 'config': Could not find 'env/mars' / Available options in 'env': / gap / ...
-        group, _, value = text.split("'")[3].partition("/")
-        return no_such(group, value, [f"{lines[1].split(chr(39))[1]}/{line}".removeprefix(f"{group}/") for line in lines[2:]])
+        path = text.split("'")[3]
+        group, _, value = path.partition("/")
+        folder = path.rpartition("/")[0]
+        known = [f"{folder}/{option}".removeprefix(f"{group}/") for option in group_options(folder, words)]
+        return no_such(group, value, known or group_options(group, words))
     if text.startswith(("Sweep parameters", "Ambiguous value")):
         argument = text.split("'")[1]
         return f"'{argument}' names several values; add -m to make a run of each."
-    return " ".join(lines)
+    at = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
+    said = " ".join(line for line in lines if not line.startswith(("full_key:", "object_type", "reference_type"))) or text
+    return f"{at}: {said}" if at else said
+
+
+def group_options(group: str, words: Sequence[str]) -> list[str]:
+    """The choices of a group of configurations, those of other packages too. Hydra is initialised."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    loader: Any = GlobalHydra.instance().config_loader()
+    found: list[str] = loader.get_group_options(
+        group, config_name="config", overrides=[w for w in words if w.startswith("hydra.searchpath")]
+    )
+    return found
 
 
 def no_such(kind: str, value: str, known: Sequence[str]) -> str:

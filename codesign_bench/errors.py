@@ -8,7 +8,7 @@ def nearest(word: str, known: Collection[str]) -> str:
     """The names that are spelt like a word, to follow it in a sentence: ', nearest is gap' for gpa; nothing if there are none."""
     names = {name.rpartition(".")[2]: name for name in known} | {name: name for name in known}
     last = word.rpartition(".")[2]
-    found = list(dict.fromkeys(names[match] for each in (word, last) for match in get_close_matches(each, names, n=2, cutoff=0.7)))[:3]
+    found = list(dict.fromkeys(names[match] for each in (word, last) for match in get_close_matches(each, names, n=2, cutoff=0.65)))[:3]
     return f", nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}" if found else ""
 
 

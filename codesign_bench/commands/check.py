@@ -22,9 +22,9 @@ def main(arguments: list[str]) -> int:
     if task is not None:
         from codesign_bench.tasks import make_task
 
-        of_tasks = import_module("codesign_bench.experiment.task_conformance").CHECKS
         if task not in options_of("env"):
             raise ConfigError(no_such("environment", str(task), options_of("env")))
+        of_tasks = import_module("codesign_bench.experiment.task_conformance").CHECKS
         return run_checks((check.__name__, partial(check, make_task(task))) for check in of_tasks)
     from codesign_bench.experiment.conformance import CHECKS
 
