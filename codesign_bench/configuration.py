@@ -129,7 +129,8 @@ def understood(name: str, override: str, sweep: bool = False) -> str:
     if value.strip().lower() in ("", "null", "???"):
         return f"{key}=[]" if value.strip() and key in list_keys(name) else override
     if key.lstrip("+") in TEXT:
-        value = _NAME.sub(lambda match: _quoted(match[0].strip()), value)
+        several = sweep or key in list_keys(name)
+        value = _NAME.sub(lambda match: _quoted(match[0].strip()), value) if several else _quoted(value)
     else:
         value = _VALUE.sub(lambda match: _number(match[0]), value)
     bracketed = value.startswith("[") and value.endswith("]")

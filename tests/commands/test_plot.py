@@ -1,4 +1,4 @@
-"""python -m codesign_bench.design_distribution: the picture of a run's design distribution."""
+"""codesign-bench plot: the picture of a run's design distribution."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from codesign_bench import design_distribution
 from codesign_bench.analysis.design_distribution import COLUMNS, draw_distribution, read_distribution
+from codesign_bench.commands import plot
 from codesign_bench.errors import CodesignError, ConfigError
 from tests.reference.sentences import assert_one_sentence
 
@@ -51,7 +51,7 @@ def test_one_panel_for_each_attribute(run: Path) -> None:
 
 def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "new" / "picture.png"
-    assert design_distribution.main([f"run={run}", f"out={out}"]) == 0
+    assert plot.main([f"run={run}", f"out={out}"]) == 0
     assert capsys.readouterr().out == f"{out}: 9 attributes, 500 steps\n"
     assert Image.open(out).width > 1000
 
@@ -59,10 +59,10 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_is_refused(run: Path, tmp_path: Path) -> None:
     def refused(*arguments: str) -> CodesignError:
         with pytest.raises(CodesignError) as error:
-            design_distribution.main(list(arguments))
+            plot.main(list(arguments))
         return error.value
 
-    assert_one_sentence(refused(f"run={run}", "out=picture.txt"), "out is 'picture.txt'; allowed are files that end in .png")
+    assert_one_sentence(refused(f"run={run}", "out=picture.txt"), "out is 'picture.txt'; allowed are names that end in .png")
     assert_one_sentence(refused(f"run={tmp_path}", "out=a.png"), "allowed is the folder of a run")
     table = run / "tables" / "design_distribution.csv"
     empty, whole = (",".join(COLUMNS) + "\n").encode(), table.read_bytes()

@@ -1,17 +1,18 @@
-"""python -m codesign_bench.export: small, complete for figures, and without the machine it came from."""
+"""codesign-bench export: small, complete for figures, and without the machine it came from."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 
-from codesign_bench import export as command
 from codesign_bench.analysis.champions import design_process
 from codesign_bench.analysis.collect import collect
+from codesign_bench.commands import export as command
 from codesign_bench.errors import ConfigError
 from tests.experiment.tiny import folder_of, run, tiny
 
@@ -62,12 +63,29 @@ def test_no_trace_of_the_machine(exported: tuple[Path, Path, str]) -> None:
 def test_an_export_is_replaced_and_other_folders_are_not(exported: tuple[Path, Path, str], tmp_path: Path) -> None:
     source, out, study = exported
     arguments = [f"results={source.parents[3]}", f"study={study}"]
-    (out / "stale.csv").write_text("")
+    assert command.main([*arguments, f"out={out}", "largest=500"]) == 0
     assert command.main([*arguments, f"out={out}"]) == 0
-    assert not (out / "stale.csv").exists()
+    assert not list(out.rglob("large.json"))
     (tmp_path / "precious").write_text("")
-    with pytest.raises(ConfigError, match="a folder that is not empty"):
+    with pytest.raises(ConfigError, match="which holds precious, not written by export"):
         command.main([*arguments, f"out={tmp_path}"])
     with pytest.raises(ConfigError, match="the study itself"):
         command.main([*arguments, f"out={source.parents[2]}"])
     assert (tmp_path / "precious").exists()
+
+
+def test_runs_in_an_export_are_not_deleted(exported: tuple[Path, Path, str]) -> None:
+    """Somebody goes on in the study that an export made: neither new runs nor changed files are lost."""
+    source, out, study = exported
+    arguments = [f"results={source.parents[3]}", f"study={study}", f"out={out}"]
+    mine = tiny(out.parent, "study=demo", "env=gap")
+    run(mine)
+    with pytest.raises(ConfigError, match=r"which holds gap/transform2act/seed_0/.*, not written by export"):
+        command.main(arguments)
+    assert (folder_of(mine) / "checkpoints").is_dir()
+    shutil.rmtree(out / "gap")
+    notes = out / "README.md"
+    notes.write_text("My notes.")
+    with pytest.raises(ConfigError, match=r"which holds README.md, not written by export"):
+        command.main(arguments)
+    assert notes.read_text() == "My notes."

@@ -1,4 +1,4 @@
-"""python -m codesign_bench as a person runs it: refusals, signals, and a run in use."""
+"""codesign-bench run as a person runs it: refusals, signals, and a run in use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from codesign_bench import __main__ as program_main
-from codesign_bench.configuration import run as run_command
+from codesign_bench import cli
+from codesign_bench.commands import run as program_main
 from codesign_bench.experiment.run_folder import RunFolder
 from tests.experiment.tiny import OVERRIDES, command, contents, environment, folder_of, program, run, status_of, tiny
 from tests.simulation.test_workers import assert_gone
@@ -55,13 +54,19 @@ def started(config: dict[str, Any], *arguments: str) -> Iterator[subprocess.Pope
         (["method=nothing"], "There is no method 'nothing'; allowed are "),
         (["env=mars"], "There is no env 'mars'; allowed are gap, locomotion2d, locomotion3d, swimmer."),
         (["budget=huge"], "There is no budget 'huge'; allowed are paper, pilot, smoke."),
-        (["nothing=1"], "There is no key 'nothing' in the configuration"),
-        (["method.ppo.nothing=1"], "There is no key 'method.ppo.nothing' in the configuration"),
-        (["gap"], "The argument 'gap' is not understood; allowed are arguments of the form key=value."),
+        (["nothing=1"], "There is no key 'nothing'"),
+        (["method.ppo.nothing=1"], "There is no key 'method.ppo.nothing'"),
+        (["gap"], "There is no command 'gap'; allowed are bench, check, "),
+        (["env=gap", "swimmer"], "The argument 'swimmer' is not understood; allowed are arguments of the form key=value."),
+        (["metod=nge"], "There is no key 'metod', nearest is method; "),
+        (["method.ppo.polici_lr=1e-4"], "method.ppo.policy_lr"),
+        (["method=ngee"], "There is no method 'ngee', nearest is nge; allowed are "),
+        (["env.max_steps=${nothing}"], "env.max_steps: Interpolation key 'nothing' not found"),
         (["budget.steps=41"], "budget.steps is 41; "),
         (["+nothing=1"], "unknown key 'nothing'"),
         (["seed=-1"], "seed is -1; allowed are whole numbers from 0 up."),
         (["seed=one"], "seed is 'one'; allowed is a whole number."),
+        (["seed=[0,1]"], "seed is [0, 1]; allowed is a whole number."),
         (["~env"], "env"),
         (["~method"], "method"),
         (["method.name=null"], "method.name"),
@@ -77,9 +82,8 @@ def test_refusals(
     """Exit code 2, one line that starts with error:, nothing written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    monkeypatch.setattr(sys, "argv", ["codesign_bench", *arguments])
     with pytest.raises(SystemExit) as ended:
-        run_command(program_main.main)
+        cli.main(arguments)
     output, errors = capsys.readouterr()
     assert (ended.value.code, output) == (2, "")
     (line,) = [line for line in errors.splitlines() if "seed" not in line or line.startswith("error")]
@@ -99,11 +103,7 @@ def test_a_refusal_as_a_program(tmp_path: Path) -> None:
 def test_it_says_what_it_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from codesign_bench.experiment import runner
 
-    monkeypatch.setattr(runner, "run", lambda config, command: "done")
-    assert program_main.main([]) == 0
-    first, second = capsys.readouterr().err.splitlines()
-    assert first.startswith("No arguments: running Transform2Act on locomotion2d with the paper's budget")
-    assert second == "transform2act on locomotion2d, seed 0, budget paper: results/default/locomotion2d/transform2act/seed_0"
+    monkeypatch.setattr(runner, "run", lambda config, command, plan, folder: "done")
     assert program_main.main(["env=gap", "budget=smoke", "seed=3", "results=x"]) == 0
     assert capsys.readouterr().err == "transform2act on gap, seed 3, budget smoke: x/default/gap/transform2act/seed_3\n"
 
@@ -134,7 +134,7 @@ def test_a_signal_stops_the_run_and_it_resumes_equal(tmp_path: Path, expected: A
         process.send_signal(what)
         output, errors = process.communicate(timeout=120)
         assert_gone(children)
-    assert (process.returncode, output) == (0, "")
+    assert (process.returncode, output) == (128 + what, "")
     assert "Traceback" not in errors
     status = status_of(config)
     assert (status["status"], status["reason"]) == ("stopped", "stopped by a signal")
@@ -152,7 +152,7 @@ def test_ctrl_c_reaches_the_workers_too(tmp_path: Path, expected: Any) -> None:
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=120)
         assert_gone(children)
-    assert process.returncode == 0
+    assert process.returncode == 130
     assert "Traceback" not in errors
     assert status_of(config)["status"] == "stopped"
     expected.must_equal(run(config), "a run that was stopped and resumed")
