@@ -21,7 +21,7 @@ ARGS =
 PYTEST =
 # make takes any variable without a word, and env=gap would start days of work on another environment.
 KNOWN := PYTHON VENV TORCH TORCH_INDEX ENV BUDGET SEEDS METHODS JOBS LAUNCHER STUDY AGAINST ARGS PYTEST OMP_NUM_THREADS
-GIVEN := $(foreach word,$(MAKEOVERRIDES),$(firstword $(subst =, ,$(word))))
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(filter-out MAKE%,$(name))))
 UPPER = $(shell echo '$(1)' | tr a-z A-Z)
 NEAREST = $(firstword $(filter $(call UPPER,$(1)) $(call UPPER,$(1))S,$(KNOWN)))
 $(foreach name,$(filter-out $(KNOWN),$(GIVEN)),$(error There is no variable $(name)$(if $(call NEAREST,$(name)),; say $(call NEAREST,$(name))=...); \

@@ -34,7 +34,7 @@ class FiguresConfig:
             if name not in known:
                 raise ConfigError(f"only holds '{name}'; allowed are {', '.join(known)}.")
         if "against" in (self.only or ()) and self.against is None:
-            raise ConfigError("only holds 'against', but there is no study to compare with; allowed with --against DIR.")
+            raise ConfigError("only holds 'against', but there is no study to compare with; allowed with against=STUDY.")
         if not self.formats:
             raise ConfigError("formats is empty; allowed are pdf, svg and png.")
 
