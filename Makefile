@@ -9,16 +9,27 @@ VENV ?= .venv
 # The one place that pins torch. Another build: make setup TORCH=torch==2.14.0 TORCH_INDEX=https://...
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
-ENV = locomotion2d
+ENV =
 BUDGET = paper
 SEEDS = 6
 METHODS =
 JOBS =
 LAUNCHER = local
 STUDY = demo
+AGAINST =
+ARGS =
+PYTEST =
+# make takes any variable without a word, and env=gap would start days of work on another environment.
+KNOWN := PYTHON VENV TORCH TORCH_INDEX ENV BUDGET SEEDS METHODS JOBS LAUNCHER STUDY AGAINST ARGS PYTEST OMP_NUM_THREADS
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(filter-out MAKE%,$(name))))
+UPPER = $(shell echo '$(1)' | tr a-z A-Z)
+NEAREST = $(firstword $(filter $(call UPPER,$(1)) $(call UPPER,$(1))S,$(KNOWN)))
+$(foreach name,$(filter-out $(KNOWN),$(GIVEN)),$(error There is no variable $(name)$(if $(call NEAREST,$(name)),; say $(call NEAREST,$(name))=...); \
+allowed are $(KNOWN); keys of the configuration go into ARGS="key=value ..."))
 
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
+BENCH := $(BIN)/codesign-bench
 STAMP := $(VENV)/.installed
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
@@ -37,20 +48,22 @@ $(STAMP): pyproject.toml constraints.txt
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-bench: $(STAMP)  ## compare methods on ENV=gap [METHODS=a,b SEEDS=6 BUDGET=paper|pilot|smoke JOBS= LAUNCHER=local|slurm|ray]
-	$(RUN) -m codesign_bench.bench env=$(ENV) budget=$(BUDGET) 'seed=range(0,$(SEEDS))' launcher=$(LAUNCHER) \
+bench: $(STAMP)  ## compare methods on ENV=gap [METHODS=a,b SEEDS=6 BUDGET=paper|pilot|smoke JOBS= LAUNCHER=local|slurm|ray ARGS="key=value ..."]
+	@test -n '$(ENV)' || { echo "Say which environment: make bench ENV=gap (help: $(BENCH) bench --help)"; exit 2; }
+	@case '$(SEEDS)' in ''|0|*[!0-9]*) echo "SEEDS is '$(SEEDS)'; allowed is a whole number from 1 up"; exit 2;; esac
+	$(BENCH) bench env=$(ENV) budget=$(BUDGET) 'seed=range(0,$(SEEDS))' launcher=$(LAUNCHER) \
 	  $(if $(filter-out paper,$(BUDGET)),study=bench_$(BUDGET)) $(if $(METHODS),method=$(METHODS)) $(if $(and $(JOBS),$(filter local,$(LAUNCHER))),hydra.launcher.jobs=$(JOBS)) $(ARGS)
 
-demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as they will look
-	$(RUN) -m codesign_bench.bench experiment=demo env=$(ENV) study=my_demo
-	$(RUN) -m codesign_bench.figures study=my_demo
-	$(RUN) -m codesign_bench.report study=my_demo
+demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as they will look, study my_demo [ENV=locomotion2d]
+	$(BENCH) bench experiment=demo env=$(or $(ENV),locomotion2d) study=my_demo $(ARGS)
+	$(BENCH) figures study=my_demo
+	$(BENCH) report study=my_demo
 
-figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=results/other]
-	$(RUN) -m codesign_bench.figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST))
+figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=other ARGS="env=gap only=comparison"]
+	$(BENCH) figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST)) $(ARGS)
 
 report: $(STAMP)  ## a study as one HTML file, figures/STUDY/report.html, without simulating [STUDY=demo]
-	$(RUN) -m codesign_bench.report study=$(STUDY)
+	$(BENCH) report study=$(STUDY) $(ARGS)
 
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
@@ -68,7 +81,7 @@ perf: $(STAMP)  ## speed as ratios within one run; fails below a bar
 	$(RUN) -m tests.perf
 
 pictures: $(STAMP)  ## the pictures of the README
-	$(RUN) -m codesign_bench.contact_sheet out=docs/random_agents.png seed=3
+	$(BENCH) render env=all out=docs/random_agents.png seed=3
 
 clean:  ## remove the installation and caches (never results)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -1,5 +1,21 @@
 """Errors that are addressed to the user: one sentence that says what was wrong and what is allowed."""
 
+from collections.abc import Collection
+from difflib import SequenceMatcher
+
+
+def nearest(word: str, known: Collection[str]) -> str:
+    """The names that are spelt like a word, to follow it in a sentence: ', nearest is gap' for gpa; nothing if there are none."""
+    last = word.rpartition(".")[2]
+    score = {name: max(_alike(word, name), _alike(last, name.rpartition(".")[2])) for name in known}
+    least = max(0.65, max(score.values(), default=0.0) - 0.1)
+    found = sorted((name for name in score if score[name] >= least), key=lambda name: -score[name])[:3]
+    return f", nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}" if found else ""
+
+
+def _alike(a: str, b: str) -> float:
+    return SequenceMatcher(None, a, b).ratio()
+
 
 class CodesignError(Exception):
     """Base of every error that the command line reports as one sentence with exit code 2."""

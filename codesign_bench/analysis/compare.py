@@ -44,7 +44,7 @@ def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd
     """One row per environment and pair; refuses studies that are not comparable."""
     problems = unlike(mine, theirs)
     if problems and not force:
-        raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with --force they are compared all the same.")
+        raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with force=true they are compared all the same.")
     rows = []
     for env in style.ordered_envs(set(mine.envs) & set(theirs.envs)):
         at = min(mine.horizon(env), theirs.horizon(env))

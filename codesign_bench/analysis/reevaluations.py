@@ -1,4 +1,4 @@
-"""What `python -m codesign_bench.reevaluate` left in the run folders, as far as it compares.
+"""What `codesign-bench reevaluate` left in the run folders, as far as it compares.
 
 Fresh episodes compare where there are as many of them, new controllers where they were trained for as many steps too: the
 largest agreeing set of a study stays, and the others are left out by name.

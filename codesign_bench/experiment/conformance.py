@@ -1,4 +1,4 @@
-"""What any method must keep to: python -m codesign_bench.experiment.conformance method=NAME env=NAME
+"""What any method must keep to: codesign-bench check method=NAME env=NAME
 
 Each check takes a configuration with a tiny budget (a few iterations) and a folder for its runs, and raises an
 AssertionError with one sentence. Runs are idempotent, so the checks share the undisturbed run that they compare with.
@@ -12,7 +12,6 @@ import io
 import os
 import random
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -22,8 +21,6 @@ import mujoco
 import numpy as np
 import torch
 
-from codesign_bench.command_line import load_config
-from codesign_bench.command_line import run as run_command
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import BudgetError, CodesignError
 from codesign_bench.experiment import checkpoint
@@ -38,12 +35,6 @@ from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.structured import merged
 
 Config = Mapping[str, Any]
-
-TINY = (
-    *("env.max_steps=50", "evaluation.episodes=2", "budget.steps=800", "budget.evaluate_every=200"),
-    *("budget.batch=200", "budget.population=2", "budget.agent_batch=100"),
-)
-"""What the command checks with, unless its arguments say otherwise."""
 
 
 def equal_charging(config: Config, folder: Path) -> None:
@@ -228,21 +219,3 @@ def _writes() -> list[set[Path]]:
 
     sys.addaudithook(note)
     return watching
-
-
-def main(arguments: list[str]) -> int:
-    chosen = [] if any(argument.startswith("budget=") for argument in arguments) else ["budget=smoke"]
-    config = load_config("config", [*chosen, *TINY, *arguments])
-    with tempfile.TemporaryDirectory() as folder:
-        for each in CHECKS:
-            try:
-                each(config, Path(folder))
-            except AssertionError as error:
-                print(f"{each.__name__}: {error}")
-                return 1
-            print(f"{each.__name__}: ok", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    run_command(main)

@@ -68,7 +68,7 @@ class Motion:
                 bool(value["ended"]),
             )
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise DesignError(f"{path} does not hold a motion; record it again with python -m codesign_bench.reevaluate.") from None
+            raise DesignError(f"{path} does not hold a motion; record it again with codesign-bench reevaluate.") from None
         if poses.ndim != 2 or not poses.size or not np.isfinite(poses).all() or not 0 < motion.seconds_per_frame < 10:
             raise DesignError(f"{path} does not hold a motion: its poses are not a table of finite numbers.")
         return motion

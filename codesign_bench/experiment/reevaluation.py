@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import runner
@@ -110,7 +110,7 @@ class Reevaluation:
             controller = None if value["controller"] is None else FreshEpisodes.from_dict(value["controller"])
             return Reevaluation(FreshEpisodes.from_dict(value["agent"]), controller)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise ConfigError(f"{path} does not hold a re-evaluation; make it again with python -m codesign_bench.reevaluate.") from None
+            raise ConfigError(f"{path} does not hold a re-evaluation; make it again with codesign-bench reevaluate.") from None
 
 
 def reevaluate(
@@ -121,10 +121,11 @@ def reevaluate(
     seconds: float,
     workers: int | None,
     command: list[str],
+    method: Sequence[str],
     which: Which = "champion",
 ) -> Reevaluation:
     """Writes reevaluation.json and motion.json into the run folder; of the incumbent, a file of its own and no motion. A controller
-    that was trained for this design before is kept."""
+    that was trained for this design before is kept. `method` are the overrides that name what trains it."""
     before = None
     with contextlib.suppress(ConfigError):  # a damaged file is about to be replaced
         before = Reevaluation.load(path, which)
@@ -132,7 +133,7 @@ def reevaluate(
     state = load_state(plan, RunFolder(path))
     agent, charged = champion_in(state, plan, which), int(state["ledger"]["charged"])
     streams = Streams(plan.settings.seed)
-    training = controller_config(load_config_of(path), train, streams.integer("controller", seed), workers) if train else None
+    training = controller_config(load_config_of(path), method, train, streams.integer("controller", seed), workers) if train else None
     if training is not None:
         runner.Plan.of(training)  # what is impossible is said before the episodes are played
     evaluation = evaluate(agent, episodes, streams.sequence("reevaluation", seed))
@@ -163,13 +164,12 @@ def train_controller(path: Path, task: Task, design: Design, config: Mapping[str
     return champion_in(load_state(plan, folder), plan)
 
 
-def controller_config(config: Mapping[str, Any], steps: int, seed: int, workers: int | None) -> dict[str, Any]:
-    """PPO with Transform2Act's control networks and no transform stages, in the run's own environment and batch size."""
-    frozen = ["method=transform2act", "method.skeleton.steps=0", "method.attribute.steps=0"]
-    method = load_config("config", [*frozen, f"method.ppo.gamma={config['env']['discount']}"])["method"]
+def controller_config(config: Mapping[str, Any], method: Sequence[str], steps: int, seed: int, workers: int | None) -> dict[str, Any]:
+    """The method that trains a controller (conf/reevaluate.yaml), in the run's own environment and batch size."""
+    chosen = load_config("config", [*method, f"method.ppo.gamma={config['env']['discount']}"])["method"]
     return {
         **config,
-        "method": {**method, "name": "controller"},
+        "method": {**chosen, "name": "controller"},
         "budget": {**config["budget"], "name": "reevaluation", "steps": steps, "until": steps},
         "seed": seed,
         "workers": config["workers"] if workers is None else workers,

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from codesign_bench.command_line import options_of
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
@@ -26,6 +25,7 @@ from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.ppo import LearningError
+from codesign_bench.paths import options_of
 from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.rehearsal import rehearse

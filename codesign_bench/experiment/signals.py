@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import ClassVar
 
 
 class StopRequested(BaseException):
@@ -18,6 +19,8 @@ class StopSignals:
     """While entered, SIGINT and SIGTERM (and SIGUSR1 and SIGUSR2, warnings of Slurm and submitit) raise StopRequested."""
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+    latest: ClassVar[int] = signal.SIGINT
+    """The signal that asked last, for the exit code."""
 
     def __init__(self) -> None:
         self._protected = 0
@@ -48,6 +51,6 @@ class StopSignals:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._requested:
             os._exit(128 + number)
-        self._requested = True
+        self._requested, StopSignals.latest = True, number
         if self._protected == 0:
             raise StopRequested

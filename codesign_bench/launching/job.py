@@ -50,7 +50,7 @@ class Ending:
 
 def this_command() -> list[str]:
     """What the user typed, for the manifests of the runs it makes."""
-    return ["python", *sys.orig_argv[1:]]
+    return ["codesign-bench", *sys.argv[1:]]
 
 
 def run_here(config: Config, command: list[str]) -> Ending:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.command_line import hydra_initialised, plain
+from codesign_bench.configuration import hydra_initialised, plain
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
@@ -51,16 +50,10 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
     """Runs every combination of the values that the overrides, or the experiment among them, name."""
     from hydra.core.global_hydra import GlobalHydra
 
-    with tempfile.TemporaryDirectory() as scratch, hydra_initialised(overrides) as search_path:
+    with hydra_initialised("config", overrides, sweep=True) as words:
         hydra = GlobalHydra.instance().hydra
         assert hydra is not None
-        quoted = scratch.replace("\\", "\\\\").replace("'", "\\'")
-        # other people's launchers may start jobs on other machines, which do not see this one's scratch
-        place = "${results}/.jobs" if "launcher=other" in overrides else f"'{quoted}'"
-        usual = not any(override.startswith(("launcher=other", "hydra/sweeper=")) for override in overrides)
-        sweeper = ["hydra.sweeper._target_=hydra_plugins.codesign_bench.launchers.CodesignSweeper"] if usual else []
-        own = [*sweeper, f"hydra.sweep.dir={place}", "hydra.mode=MULTIRUN", *search_path]
-        batches = hydra.multirun("config", sweep, [*own, *overrides], with_log_configuration=False)
+        batches = hydra.multirun("config", sweep, ["hydra.mode=MULTIRUN", *words], with_log_configuration=False)
     return [job.return_value for batch in batches for job in batch]
 
 

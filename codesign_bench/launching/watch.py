@@ -12,8 +12,8 @@ from pathlib import Path
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
 from codesign_bench.launching.job import Config, Ending
+from codesign_bench.launching.status import RunStatus, duration, statuses
 from codesign_bench.launching.sweep import say
-from codesign_bench.status import RunStatus, duration, statuses
 
 FIRST, LAST = 10.0, 600.0
 """Seconds to the first line, and between lines later; the pause doubles."""

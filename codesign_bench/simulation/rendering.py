@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.errors import RenderError
+from codesign_bench.errors import ConfigError, RenderError
 from codesign_bench.quiet import be_quiet
 from codesign_bench.tasks.base import Task
 
@@ -86,6 +86,19 @@ class Picture:
         mine = (self.model.geom_bodyid > 0) & (self.model.geom_bodyid <= self.design.num_nodes)
         centre, reach = self.data.geom_xpos[mine], self.model.geom_rbound[mine][:, None]
         return (centre - reach).min(axis=0), (centre + reach).max(axis=0)
+
+
+def check_picture(out: str, seed: int, seconds: float, width: int, height: int) -> None:
+    """Raises ConfigError unless a picture or video of this kind can be made."""
+    if Path(out).suffix not in (".png", ".mp4"):
+        raise ConfigError(f"out is '{out}'; allowed are names that end in .png or .mp4.")
+    if seed < 0:
+        raise ConfigError(f"seed is {seed}; allowed are whole numbers from 0 up.")
+    if seconds <= 0:
+        raise ConfigError(f"seconds is {seconds}; allowed are numbers above 0.")
+    for name, value, most in (("width", width, LARGEST[0]), ("height", height, LARGEST[1])):
+        if not 16 <= value <= most:
+            raise ConfigError(f"{name} is {value}; allowed are whole numbers from 16 to {most}.")
 
 
 def open_for_writing(path: str | Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import NUM_SKELETON_ACTIONS, attribute_transform, skeleton_transform
+from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.body import Body
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.tasks import Task
@@ -49,3 +51,23 @@ def motion(design: Design, task: Task, rng: np.random.Generator, seconds: float)
         result = body.step(0.6 * np.sin(rate * now + phase))
         if result.ended or result.problem:
             body.reset(rng)
+
+
+def choose_design(task: Task, choice: str, rng: np.random.Generator) -> tuple[Design, Task]:
+    """The design that `initial`, `random`, `expert` or the path of a JSON file names, and the task in whose space it is."""
+    if choice == "initial":
+        return task.initial_design, task
+    if choice == "random":
+        return random_design(task, rng), task
+    if choice == "expert":
+        task = task.with_expert()
+        return task.initial_design, task
+    path = Path(choice)
+    if not path.is_file():
+        raise ConfigError(f"design is '{choice}'; allowed are initial, random, expert or the path of a design's JSON file.")
+    try:
+        design = Design.from_json(path.read_text(encoding="utf-8"))
+        task.space.check(design)
+    except (DesignError, UnicodeDecodeError) as error:
+        raise DesignError(f"{path}: {error}") from None
+    return design, task

@@ -1,4 +1,8 @@
-"""Hydra's door to codesign_bench.launching. Hydra imports this file whenever it starts, so it imports next to nothing."""
+"""Hydra's door to codesign_bench.launching. Hydra imports this file whenever it starts, so it imports next to nothing.
+
+A launcher, because our runs are processes on cores of their own (or Slurm's, or Ray's) that outlive each other's crashes; a sweeper,
+because Hydra's own writes a file and composes every configuration before ours composes and checks them all.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,6 +12,7 @@ from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
 
@@ -28,42 +33,62 @@ class CodesignLauncher(Launcher):
 
 
 class CodesignSweeper(BasicSweeper):
-    """Hydra's own, but for composing every configuration twice: our launchers compose and check all of them before any runs."""
+    """Every combination of values, handed to the launcher at once."""
 
-    def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
-        pass
+    def sweep(self, arguments: list[str]) -> list[Sequence[JobReturn]]:
+        assert self.hydra_context is not None
+        assert self.launcher is not None
+        parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
+        (batch,) = self.split_arguments(parser.parse_overrides([*self._parse_config(), *arguments]), None)
+        return [self.launcher.launch(batch, initial_job_idx=0)]
+
+
+@dataclass
+class Sweeper:
+    _target_: str = "hydra_plugins.codesign_bench.launchers.CodesignSweeper"
+    max_batch_size: int | None = None
+    params: dict[str, str] | None = None
 
 
 @dataclass
 class Local:
-    """conf/launcher/local.yaml says what the settings mean; so do the others."""
+    """Processes on this machine, each on cores of its own."""
 
     _target_: str = "hydra_plugins.codesign_bench.launchers.CodesignLauncher"
     module: str = "local"
-    jobs: int | None = None
+    jobs: int | None = None  # runs at a time; null: as many as there are cores, fewer if `workers` is set
 
 
 @dataclass
 class Slurm:
+    """Slurm, through submitit (pip install codesign-bench[launchers]). A job that Slurm warns (SIGUSR1, SIGUSR2) or ends (SIGTERM)
+    leaves at its last checkpoint and is queued again. The results folder must be on a shared file system."""
+
     _target_: str = "hydra_plugins.codesign_bench.launchers.CodesignLauncher"
     module: str = "slurm"
-    cluster: str = "slurm"
-    cores: int = 2
-    hours: float = 24.0
+    cluster: str = "slurm"  # local: submitit's processes on this machine, to try it out
+    cores: int = 2  # of each run
+    hours: float = 24.0  # of one job; a run that takes longer is queued again where it stopped
     memory_gb: float = 4.0
     partition: str | None = None
-    timeouts: int = 100
-    extra: dict[str, Any] = field(default_factory=dict)
+    timeouts: int = 100  # how often a run may be queued again for having used up its hours
+    extra: dict[str, Any] = field(default_factory=dict)  # other parameters of submitit, such as {slurm_account: robots}
 
 
 @dataclass
 class Ray:
+    """Ray, for clusters without Slurm (pip install codesign-bench[launchers]): each run is a task. When a node dies, its runs go on
+    elsewhere where they stopped. The results folder must be on a shared file system."""
+
     _target_: str = "hydra_plugins.codesign_bench.launchers.CodesignLauncher"
     module: str = "ray_tasks"
-    address: str | None = None
-    cores: int = 1
-    retries: int = 20
+    address: str | None = None  # of a cluster; null: the one that RAY_ADDRESS names, or one made of this machine
+    cores: int = 1  # of each run
+    retries: int = 20  # of a run whose node died
 
 
-for name, node in (("codesign_local", Local), ("codesign_slurm", Slurm), ("codesign_ray", Ray)):
-    ConfigStore.instance().store(group="hydra/launcher", name=name, node=node, provider="codesign_bench")
+_store = partial(ConfigStore.instance().store, provider="codesign_bench")
+_store(group="hydra/sweeper", name="codesign", node=Sweeper)
+for name, node in (("local", Local), ("slurm", Slurm), ("ray", Ray)):
+    _store(group="hydra/launcher", name=f"codesign_{name}", node=node)
+    _store(group="launcher", name=name, node={"defaults": [{"override /hydra/launcher": f"codesign_{name}"}]}, package="_global_")

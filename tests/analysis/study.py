@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.experiment.reevaluation import FreshEpisodes
 from codesign_bench.experiment.run_folder import configuration_hash

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codesign_bench import figures as command
 from codesign_bench.analysis import compare, measures
 from codesign_bench.analysis.collect import collect
+from codesign_bench.commands import figures as command
 from codesign_bench.errors import ConfigError
 from tests.analysis.study import write_run
 
@@ -78,14 +78,14 @@ def test_the_command_writes_figures_and_tables(tmp_path: Path) -> None:
         for seed in range(2):
             write_run(tmp_path, "transform2act" if study == "theirs" else "my_method", seed=seed, study=study)
     out = tmp_path / "out"
-    arguments = [f"results={tmp_path}", "study=mine", f"out={out}", "only=[against]", "--against", str(tmp_path / "theirs")]
+    arguments = [f"results={tmp_path}", "study=mine", f"out={out}", "only=[against]", "against=theirs"]
     assert command.main(arguments) == 0
     for name in ("against.pdf", "against.svg", "against.png", "against_curves.png", "against.md", "against.tex", "against.csv"):
         assert (out / name).stat().st_size > 100
     assert "my\\_method" in (out / "against.md").read_text()
     odd = tmp_path / "a=b, c'd"
     write_run(odd, study="theirs")
-    assert command.main([*arguments[:-1], str(odd / "theirs")]) == 0
+    assert command.main([*arguments[:-1], f"against={odd / 'theirs'}"]) == 0
     # a folder of results with a study of the same name
     write_run(tmp_path / "elsewhere", study="mine")
     assert compare.other_study(str(tmp_path / "elsewhere"), "mine").study == "mine"

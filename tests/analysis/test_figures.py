@@ -15,12 +15,12 @@ from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
-from codesign_bench import figures as command
 from codesign_bench.analysis import style
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs
 from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.analysis.report import data
+from codesign_bench.commands import figures as command
 from codesign_bench.errors import ConfigError, StorageError
 from tests.analysis.study import write_run
 
@@ -181,7 +181,7 @@ def test_published_values_are_marks_only_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_one_method_and_one_environment(results: Path, tmp_path: Path) -> None:
-    arguments = [f"results={results}", "study=study", f"out={tmp_path}", "methods=[transform2act_no_jsmlp]", "envs=[gap]", "formats=[png]"]
+    arguments = [f"results={results}", "study=study", f"out={tmp_path}", "method=transform2act_no_jsmlp", "env=gap", "formats=[png]"]
     assert command.main(arguments) == 0
     assert "w/o all JSMLPs" in (tmp_path / "final_returns.md").read_text()
     assert "Swimmer" not in (tmp_path / "final_returns.md").read_text()
@@ -190,13 +190,32 @@ def test_one_method_and_one_environment(results: Path, tmp_path: Path) -> None:
 # ---- bad input -------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_study_gives_figures_that_say_so(tmp_path: Path, capsys: Any) -> None:
-    (tmp_path / "results" / "empty").mkdir(parents=True)
-    assert command.main([f"results={tmp_path / 'results'}", "study=empty", f"out={tmp_path / 'out'}", "formats=[png]"]) == 0
-    assert all((tmp_path / "out" / f"{name}.png").exists() for name in NAMES)
-    assert "no runs" in text_of(drawn(collect(tmp_path / "results", "empty"), "transform2act"))
-    assert "has no runs" in capsys.readouterr().err
-    assert "no runs" in (tmp_path / "out" / "final_returns.md").read_text()
+def test_figures_of_nothing_are_refused(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    write_run(tmp_path, "mine", study="broken")
+    for file in tmp_path.rglob("progress.csv"):
+        file.write_text("")
+    out = f"out={tmp_path / 'out'}"
+    for arguments, sentence in (
+        ([f"results={tmp_path}", "study=empty"], "The study 'empty' has no runs that can be shown."),
+        ([f"results={tmp_path}", "study=broken"], "The study 'broken' has no runs that can be shown ("),
+        ([f"results={results}", "study=study", "method=ngee"], "method is 'ngee', nearest is nge; the study 'study' holds mine, nge, "),
+        ([f"study={results / 'study'}", "env=gap,gpa"], "env is 'gpa', nearest is gap; the study 'study' holds gap, locomotion3d."),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(sentence)):
+            command.main([*arguments, out])
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_it_did_not_make_is_not_written_over(results: Path, tmp_path: Path) -> None:
+    arguments = [f"results={results}", "study=study", f"out={tmp_path}", "only=diagrams", "formats=png"]
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(ConfigError, match=r"which holds thesis.tex, not made by figures"):
+        command.main(arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    (tmp_path / "thesis.tex").unlink()
+    for _ in range(2):
+        assert command.main(arguments) == 0
 
 
 def test_broken_designs_and_rows_do_not_stop_a_figure(tmp_path: Path) -> None:
@@ -239,7 +258,7 @@ def test_names_from_users_are_text(tmp_path: Path) -> None:
     for name in ("a_b", "$x^2$", "$\\frac", "<script>alert(1)<script>", "x|y`z`", "100%", "Ü" * 40, "\\input{x}"):
         write_run(tmp_path / "results", name, returns=[1.0, 2.0])
     out = tmp_path / "out"
-    arguments = [f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison]", "envs=[gap]"]
+    arguments = [f"results={tmp_path / 'results'}", "study=study", f"out={out}", "formats=[svg]", "only=[comparison]", "env=[gap]"]
     assert command.main(arguments) == 0
     assert "<script>" not in (out / "comparison.svg").read_text()
     latex = (out / "comparison_returns.tex").read_text()
@@ -250,7 +269,7 @@ def test_names_from_users_are_text(tmp_path: Path) -> None:
 
 
 def test_refusals(tmp_path: Path) -> None:
-    (tmp_path / "study").mkdir()
+    write_run(tmp_path, "mine")
     (tmp_path / "file").write_text("")
     base = [f"results={tmp_path}", "study=study"]
     for arguments, sentence in (
@@ -260,9 +279,8 @@ def test_refusals(tmp_path: Path) -> None:
         ([*base, "band=minmax"], "band is 'minmax'; allowed are std, iqm"),
         ([*base, "formats=[gif]"], "allowed are pdf, svg, png"),
         ([*base, "formats=[]"], "formats is empty"),
-        ([*base, "--against"], "--against is the last argument"),
-        ([*base, "--against", f"{tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "against is '"),
-        ([*base, "--nothing"], "is not understood"),
+        ([*base, f"against={tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "against is '"),
+        ([*base, "nothing"], "is not understood"),
         ([*base, "only=[against]"], "only holds 'against', but there is no study to compare with"),
     ):
         with pytest.raises(ConfigError, match=re.escape(sentence)):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from codesign_bench import gallery as command
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.gallery import chosen_runs, motion_frames, tile_of
+from codesign_bench.commands import gallery as command
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.motion import Motion
@@ -91,7 +91,7 @@ def test_all_champions_of_a_row_are_drawn_from_the_same_distance(results: Path) 
 @needs_drawing
 def test_a_video_moves_what_was_recorded(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "gallery.mp4"
-    assert command.main([f"results={results}", "study=study", f"out={out}", "envs=[gap]", "seconds=2", *SMALL]) == 0
+    assert command.main([f"results={results}", "study=study", f"out={out}", "env=gap", "seconds=2", *SMALL]) == 0
     assert "2 champions of 'study', 1 without a recorded motion" in capsys.readouterr().out
     reader = imageio_ffmpeg.read_frames(str(out))
     width, height = next(reader)["size"]
@@ -141,7 +141,7 @@ def test_what_was_left_out_is_told_and_keeps_its_column(tmp_path: Path, capsys: 
         (["out=a.gif"], "out is 'a.gif'"),
         (["out=a.png", "seed=worst"], "seed is 'worst'; allowed are best, all, or a whole number"),
         (["out=a.png", "seed=7"], "has no runs to show with seed 7"),
-        (["out=a.png", "methods=[none]"], "has no runs to show"),
+        (["out=a.png", "method=none"], "method is 'none'; the study 'study' holds "),
         (["out=a.png", "width=1900", "height=1440", "seed=all"], ""),
     ],
 )

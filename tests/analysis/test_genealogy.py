@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import yaml
 
-from codesign_bench import genealogy as command
 from codesign_bench.analysis.genealogy import draw_genealogy, lanes, read_genealogy
+from codesign_bench.commands import plot as command
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.run_folder import RunFolder
@@ -131,7 +131,7 @@ def test_a_run_that_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (lambda run: (run / "tables" / "genealogy.csv").unlink(), "allowed is the folder of a run of nge, ess or rgs"),
+        (lambda run: (run / "tables" / "genealogy.csv").unlink(), "has no table to plot; genealogy and design_distribution are plotted"),
         (lambda run: write(run / "tables" / "genealogy.csv", GENEALOGY, []), "has not finished a generation yet"),
         (lambda run: (run / "tables" / "genealogy.csv").write_text(""), "cannot be read as a table"),
         (lambda run: (run / "tables" / "genealogy.csv").write_text("a,b\n1,2\n"), "lacks the columns generation"),

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codesign_bench import report as command
 from codesign_bench.analysis import champions, gallery
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.report import bodies, commands, data
 from codesign_bench.analysis.report.data import Missing, standing_out
 from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
 from codesign_bench.analysis.style import LOOKS
+from codesign_bench.commands import report as command
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
@@ -112,7 +112,7 @@ def test_it_holds_everything(page: Page) -> None:
     assert "Less than the full protocol: 2 seeds (6 in the full protocol), 40 k steps" in page.words
     assert "12 runs · 3 methods · 2 environments · 2 seeds each · budget 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
-    assert "python -m codesign_bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
+    assert "codesign-bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
     for column in ("final return", "interquartile mean", "mean over steps", "fresh episodes", "new controller"):
         assert column in page.words
     assert "7.2" in page.words
@@ -139,22 +139,22 @@ def test_each_run_has_a_command_of_its_own_and_the_sweep_is_shown_once(tmp_path:
         manifest = {**json.loads(file.read_text()), "command": ["python", "-m", "codesign_bench", "-m", *sweep]}
         file.write_text(json.dumps(manifest))
     collection = collect(tmp_path, "study")
-    own = "python -m codesign_bench method=transform2act env=gap seed=1 budget=smoke study=study sampler.groups=3"
+    own = "codesign-bench method=transform2act env=gap seed=1 budget=smoke study=study sampler.groups=3"
     assert commands.command_of(collection.runs[1]) == own
     (once,) = commands.sweeps(collection)
-    assert once == f"python -m codesign_bench -m {' '.join(sweep[:3])} study=study"
+    assert once == f"codesign-bench -m {' '.join(sweep[:3])} study=study"
     assert own in Page(made(tmp_path)).words
 
 
 def test_commands_of_variants_strangers_and_benchmarks(tmp_path: Path) -> None:
     file = write_run(tmp_path, "mine") / "manifest.json"
-    typed = ["python", "-m", "codesign_bench.bench", "experiment=bench", "env=gap"]
+    typed = ["codesign-bench", "bench", "experiment=bench", "env=gap"]
     file.write_text(json.dumps({**json.loads(file.read_text()), "command": typed}))
     collection = collect(tmp_path, "study")
     (run,) = collection.runs
-    own = "python -m codesign_bench method=transform2act env=gap seed=0 budget=smoke study=study"
+    own = "codesign-bench method=transform2act env=gap seed=0 budget=smoke study=study"
     assert commands.command_of(run) == f"{own} method.name=mine"
-    assert commands.sweeps(collection) == ["python -m codesign_bench.bench experiment=bench env=gap study=study"]
+    assert commands.sweeps(collection) == ["codesign-bench bench experiment=bench env=gap study=study"]
     method = {**run.config["method"], "skeleton": {**run.config["method"]["skeleton"], "gnn": None}}
     assert commands.command_of(replace(run, config={**run.config, "method": method})) == f"{own} method.name=mine method.skeleton.gnn=null"
     stranger = replace(run, config={**run.config, "method": {"name": "mine", "plugin": "theirs"}})

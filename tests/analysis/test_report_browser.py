@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from codesign_bench import report as command
 from codesign_bench.analysis.report.bodies import robot_value
 from codesign_bench.analysis.robot import Robot
+from codesign_bench.commands import report as command
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.experiment.motion import Motion

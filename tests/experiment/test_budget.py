@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codesign_bench.command_line import load_config, options_of
+from codesign_bench.configuration import load_config, options_of
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import method_class
 from codesign_bench.experiment.runner import Plan, run

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.command_line import load_config
+from codesign_bench.commands import check as command
+from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment import conformance
 from codesign_bench.experiment.equality import difference, must_equal
@@ -94,17 +95,17 @@ def test_an_illegal_design_is_found(toy: Callable[..., dict[str, Any]], tmp_path
 
 def test_the_command(toy: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     flaw = {"name": "none"}
-    monkeypatch.setattr(conformance, "load_config", lambda name, arguments: toy(flaw["name"]))
+    monkeypatch.setattr(command, "load_config", lambda name, arguments: {**toy(flaw["name"]), "task": None})
     monkeypatch.setattr(conformance, "CHECKS", (conformance.equal_charging, conformance.state_survives))
-    assert conformance.main(["method=toy"]) == 0
+    assert command.main(["method=toy"]) == 0
     assert capsys.readouterr().out == "equal_charging: ok\nstate_survives: ok\n"
     flaw["name"] = "charges twice"
-    assert conformance.main(["method=toy"]) == 1
+    assert command.main(["method=toy"]) == 1
     assert capsys.readouterr().out == "equal_charging: Iteration 2 charged 80 steps; it must charge 40.\n"
 
 
 def test_the_commands_settings_are_valid() -> None:
-    plan = Plan.of(load_config("config", ["budget=smoke", *conformance.TINY, "env=gap"]))
+    plan = Plan.of({key: value for key, value in load_config("check", ["env=gap"]).items() if key != "task"})
     assert plan.budget.steps % (plan.budget.population * plan.budget.agent_batch) == 0
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codesign_bench import reevaluate as command
+from codesign_bench.commands import reevaluate as command
+from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.experiment import runner
@@ -26,6 +27,8 @@ from tests.methods.population import make, small
 
 NEW = {"reevaluation.json", "motion.json"}
 
+CONTROLLER = load_config("reevaluate", ["run=x"])["controller"]
+
 
 @pytest.fixture
 def finished(undisturbed: Any, tmp_path: Path) -> Path:
@@ -34,7 +37,7 @@ def finished(undisturbed: Any, tmp_path: Path) -> Path:
 
 
 def again(path: Path, episodes: int = 3, seed: int = 0, train: int = 0) -> Reevaluation:
-    return reevaluate(path, episodes, seed, train, 1.0, 0, ["test"])
+    return reevaluate(path, episodes, seed, train, 1.0, 0, ["test"], CONTROLLER)
 
 
 def test_fresh_episodes_are_those_of_a_stream_of_their_own(finished: Path) -> None:
@@ -170,7 +173,7 @@ def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytes
     assert found.controller is None, "the champion's controller is for another design"
     fresh = evaluate(method.incumbent(), 3, Streams(plan.settings.seed).sequence("reevaluation", 0))
     assert found.agent.returns == fresh.returns != champion.agent.returns
-    trained = reevaluate(path, 3, 0, 160, 1.0, 0, ["test"], "incumbent")
+    trained = reevaluate(path, 3, 0, 160, 1.0, 0, ["test"], CONTROLLER, "incumbent")
     assert trained.controller is not None
     assert len(list((path / FOLDER).iterdir())) == 2
     assert Reevaluation.load(path) == champion

@@ -63,7 +63,7 @@ def test_the_manifest(toy: Toys) -> None:
 
 
 def test_the_saved_designs_can_be_read_again(toy: Toys) -> None:
-    """`python -m codesign_bench.render design=RUN/designs/final.json` reads them so."""
+    """`codesign-bench render design=RUN/designs/final.json` reads them so."""
     config = toy()
     run(config)
     task = runner.Plan.of(config).task

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import Outcome, outcome
 from codesign_bench.experiment.run_folder import RunFolder

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from codesign_bench.command_line import run as run_command
+from codesign_bench import cli
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import WALL_CLOCK, Outcome, difference, outcome
 from tests.experiment.tiny import changed, folder_of, status_of, tiny
@@ -52,7 +52,8 @@ class Forked:
             try:
                 runner.method_class = lambda plugin: Toy
                 first()
-                run_command(lambda _: 0 if runner.run(config, ["test"]) else 1)
+                cli.call = lambda _: 0 if runner.run(config, ["test"]) else 1
+                cli.main([])
             except SystemExit as ended:
                 code = int(ended.code or 0)
             except BaseException as error:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from codesign_bench.commands.status import main
 from codesign_bench.experiment.run_folder import RunFolder, Table
 from codesign_bench.launching import plan
+from codesign_bench.launching.status import RunStatus, duration, statuses, table
 from codesign_bench.launching.watch import outlook
-from codesign_bench.status import RunStatus, duration, main, statuses, table
 from tests.experiment.tiny import changed, folder_of, run
 
 Toys = Callable[..., dict[str, Any]]
@@ -42,14 +43,16 @@ def test_the_five_states(toy: Toys, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found[3].reason == "because of 3"
     assert "ended without a word" in found[4].reason
     assert statuses(tmp_path)[1].reason == "waits for its next round"
-    assert main([f"results={tmp_path}", "default"]) == 0
+    assert main([f"results={tmp_path}", "study=default"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 8
     assert lines[-1] == "6 runs: 1 done, 3 stopped, 1 failed, 1 missing; 360 of 960 steps now, 960 in the end"
-    assert main([f"results={tmp_path}", "--json"]) == 0
+    assert main([f"results={tmp_path}", "json=true", "seed=4,5"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["seed"], row["state"]) for row in rows][-1] == (5, "missing")
-    assert rows[0]["best_return"] == found[0].best_return
+    assert len(rows) == 2
+    assert main([f"study={tmp_path / 'default'}", "json=true"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["best_return"] == found[0].best_return
 
 
 def test_speed_and_time_left(toy: Toys, tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ def test_half_a_row_is_not_the_last_one(toy: Toys, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fragment"), [(["--yaml"], "'--yaml' is not understood"), (["mars"], "There is no folder"), (["x=1"], "not understood")]
+    ("arguments", "fragment"), [(["mars"], "not understood"), (["study=mars"], "There is no folder"), (["studdy=1"], "nearest is study")]
 )
 def test_refusals(tmp_path: Path, arguments: list[str], fragment: str) -> None:
     with pytest.raises(ValueError, match=fragment):

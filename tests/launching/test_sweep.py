@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codesign_bench import __main__ as program
-from codesign_bench import bench
-from codesign_bench.bench import Bench, installed, rounds_of
-from codesign_bench.command_line import load_config, swept_values
-from codesign_bench.command_line import run as run_command
+from codesign_bench import cli
+from codesign_bench.commands import bench as command
+from codesign_bench.commands import run as program
+from codesign_bench.configuration import load_config, searches, swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.launching import local, plan
+from codesign_bench.launching import rounds as bench
 from codesign_bench.launching.job import Config, Ending, run_here
 from codesign_bench.launching.local import stopped_by_signals
+from codesign_bench.launching.rounds import Bench, installed, rounds_of
 from codesign_bench.launching.sweep import Sweep, report, run_sweep
-from codesign_bench.paths import conf_dir, conf_dirs, options_of
+from codesign_bench.paths import conf_dirs, options_of
 from tests.experiment.tiny import OVERRIDES, contents, folder_of, run, tiny
 from tests.reference.sentences import assert_one_sentence
 
@@ -76,43 +76,36 @@ def test_a_searched_value_names_its_runs() -> None:
     assert names == {f"transform2act_execution_gnn_{'-'.join(map(str, size))}": size for size in sizes}
 
 
-EXPERIMENTS = sorted(str(path.relative_to(conf_dir() / "experiment"))[:-5] for path in (conf_dir() / "experiment").rglob("*.yaml"))
+SEARCHES = {
+    f"search/{table}/{row}": search for table, of in searches().items() for row, search in of["rows"].items() if len(search["searched"]) > 1
+}
 FIGURES = {"baselines", "ablation", "continuous", "bench", "demo", "ess"}
 
 
-def test_one_file_per_figure_and_per_searched_hyperparameter() -> None:
+def test_one_file_per_figure_and_one_row_per_searched_hyperparameter() -> None:
     """The paper's two tables search eighteen and thirteen hyperparameters."""
-    assert set(EXPERIMENTS) >= FIGURES
-    folders = [name.rpartition("/")[0] for name in EXPERIMENTS]
+    assert set(options_of("experiment")) >= FIGURES
+    folders = [name.rpartition("/")[0] for name in SEARCHES]
     assert (folders.count("search/transform2act"), folders.count("search/baselines")) == (18, 13)
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name not in FIGURES])
+@pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_holds_the_selected_value(name: str) -> None:
     """What the method is configured with is among the values searched, and the rest is possible."""
-    *_, key = (params := _params(name))
-    methods = [method for method in params["method"].split(",") if method in options_of("method")]
-    if not methods:
-        pytest.skip(f"none of {params['method']} is installed")
+    key, table = SEARCHES[name]["key"], searches()[name.split("/")[1]]
+    methods = SEARCHES[name].get("methods", table["methods"])
+    assert swept_values([f"experiment={name}"], "method") == methods
     config = load_config("config", [f"experiment={name}", f"method={methods[0]}"])
     Plan.of(config)
     selected: Any = config
     for part in key.split("."):
         selected = selected[part]
-    values = json.loads(f"[{params[key]}]")
-    assert selected in values
+    assert selected in SEARCHES[name]["searched"]
+    assert json.loads(f"[{','.join(swept_values([f'experiment={name}'], key))}]") == SEARCHES[name]["searched"]
     assert (
         config["method"]["name"]
         == f"{methods[0]}_{name.rpartition('/')[2]}_{'-'.join(map(str, selected)) if isinstance(selected, list) else selected}"
     )
-
-
-def _params(name: str) -> dict[str, str]:
-    import yaml
-
-    content = yaml.safe_load((conf_dir() / "experiment" / f"{name}.yaml").read_text(encoding="utf-8"))
-    params: dict[str, str] = content["hydra"]["sweeper"]["params"]
-    return {key: str(value) for key, value in params.items()}
 
 
 # ---- running ---------------------------------------------------------------------------------------------------------
@@ -121,7 +114,7 @@ def _params(name: str) -> dict[str, str]:
 def test_with_another_launcher_of_hydra_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Hydra's own launcher runs them here; ours then finds them done and starts no process."""
     arguments = ["-m", *OVERRIDES, "budget.steps=200", "env=swimmer", "seed=0,1", f"results={tmp_path}"]
-    assert program.main([*arguments, "launcher=other", "hydra/launcher=basic"]) == 0
+    assert program.main([*arguments, "hydra/launcher=basic"]) == 0
     assert (tmp_path / ".jobs").is_dir(), "where jobs on other machines can see it"
     configs = [tiny(tmp_path, "budget.steps=200", f"seed={seed}") for seed in (0, 1)]
     before = [contents(folder_of(config)) for config in configs]
@@ -153,12 +146,15 @@ def test_a_run_of_another_configuration_is_not_taken_for_done(tmp_path: Path) ->
         (["seed=range(0,6)"], "'seed=range(0,6)' names several values; add -m to make a run of each."),
         (["-m", "seed=0,-1", "budget=smoke"], "seed is -1; allowed are whole numbers from 0 up."),
         (["-m", "method=transform2act,nothing"], "There is no method 'nothing'; allowed are "),
-        (["-m", "launcher=moon"], "There is no launcher 'moon'; allowed are local, other, ray, slurm."),
+        (["-m", "launcher=moon"], "There is no launcher 'moon'; allowed are local, ray, slurm."),
         (["experiment=moon"], "There is no experiment 'moon'; allowed are ablation, baselines, bench, continuous"),
         (["-m", "method.ppo.passes=1,2"], "Two runs of this sweep would be in one folder, "),
         (["-m", "budget=smoke,pilot"], "Two runs of this sweep would be in one folder, "),
         (["-m", "hydra.launcher.jobs=0"], "jobs is 0; allowed are whole numbers from 1 to "),
         (["-m", "gap"], "The argument 'gap' is not understood; allowed are arguments of the form key=value."),
+        (["-m", "seed=range(0,two)"], "The argument 'seed=range(0,two)' is not understood"),
+        (["-m", "seed=range(0,6,0)"], "range() arg 3 must not be zero"),
+        (["-m", "experiment=search/transform2act/polcy_lr"], "nearest are search/transform2act/policy_lr"),
     ],
 )
 def test_refusals(
@@ -166,9 +162,8 @@ def test_refusals(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    monkeypatch.setattr(sys, "argv", ["codesign_bench", *arguments])
     with pytest.raises(SystemExit) as ended:
-        run_command(program.main)
+        cli.main(arguments)
     output, errors = capsys.readouterr()
     assert (ended.value.code, output) == (2, "")
     (line,) = errors.splitlines()
@@ -268,7 +263,7 @@ def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: p
 
 def test_rounds_need_a_launcher_that_knows_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="say launcher=local, slurm or ray"):
-        bench.main(["method=transform2act", "seed=0", "launcher=other", "hydra/launcher=basic", f"results={tmp_path}"])
+        command.main(["method=transform2act", "seed=0", "hydra/launcher=basic", f"results={tmp_path}"])
     assert list(tmp_path.iterdir()) == []
 
 

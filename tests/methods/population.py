@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.run_folder import RunFolder

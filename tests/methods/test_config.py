@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codesign_bench.command_line import load_config, options_of
+from codesign_bench.configuration import load_config, options_of
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
 from codesign_bench.tasks import TASKS

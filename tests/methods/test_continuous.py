@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.command_line import load_config, options_of
+from codesign_bench.configuration import load_config, options_of
 from codesign_bench.design.graph import BONE
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance

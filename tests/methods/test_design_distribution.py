@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
 from codesign_bench.tasks import TASKS, make_task

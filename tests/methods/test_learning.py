@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.runner import Plan

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.runner import Plan
 from tests.methods.population import make, small

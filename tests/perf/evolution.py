@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import torch
 
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.experiment.method import Context, Method
 from codesign_bench.experiment.runner import Plan
 from codesign_bench.experiment.seeds import Streams

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from codesign_bench.analysis.collect import collect
-from codesign_bench.status import statuses
+from codesign_bench.launching.status import statuses
 from tests.analysis.study import write_run
 from tests.experiment.tiny import OVERRIDES, environment
 from tests.perf.table import Table, heading, interleaved

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from codesign_bench.status import statuses
+from codesign_bench.launching.status import statuses
 from tests.experiment.tiny import OVERRIDES, environment, folder_of, run, tiny
 
 METHODS, SEEDS = ("transform2act", "transform2act_no_gnn"), (0, 1)
-SHORT_ROUNDS = "from codesign_bench import bench; bench.ROUNDS = (200, 400); bench.run(bench.main)"
+SHORT_ROUNDS = "from codesign_bench import cli; from codesign_bench.launching import rounds; rounds.ROUNDS = (200, 400); cli.main()"
 
 
 def bench(results: Path) -> subprocess.Popen[str]:
     arguments = [*OVERRIDES, f"method={','.join(METHODS)}", "seed=range(0,2)", "env=swimmer", "study=bench", f"results={results}"]
-    line = [sys.executable, "-c", SHORT_ROUNDS, *arguments]
+    line = [sys.executable, "-c", SHORT_ROUNDS, "bench", *arguments]
     return subprocess.Popen(line, cwd=results, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 

@@ -31,14 +31,14 @@ def test_a_package_that_adds_a_method_and_a_task(tmp_path: Path) -> None:
     python = _environment(tmp_path / "venv")
     _call([python, "-m", "pip", "install", "--quiet", "--no-deps", str(PACKAGE)], tmp_path)
 
-    said = _call([python, "-m", "codesign_bench.experiment.conformance", "method=hill_climber", "env=crawl", "budget.batch=200"], tmp_path)
+    said = _call([python, "-m", "codesign_bench", "check", "method=hill_climber", "env=crawl", "budget.batch=200"], tmp_path)
     assert [line for line in said.stdout.splitlines() if not line.endswith(": ok")] == []
     assert len(said.stdout.splitlines()) >= 9
 
     tiny = ["budget=smoke", "env.max_steps=50", "budget.steps=400", "budget.batch=200", "budget.evaluate_every=200", "tensorboard=false"]
     _call([python, "-m", "codesign_bench", "method=hill_climber", "env=gap", *tiny], tmp_path)
     _call([python, "-m", "codesign_bench", "-m", "method=hill_climber", "env=crawl,swimmer", "seed=0,1", *tiny], tmp_path)
-    status = json.loads(_call([python, "-m", "codesign_bench.status", "--json"], tmp_path).stdout)
+    status = json.loads(_call([python, "-m", "codesign_bench", "status", "json=true"], tmp_path).stdout)
     runs = {(run["env"], run["seed"]): (run["method"], run["state"], run["steps"]) for run in status}
     keys = [("gap", 0), ("crawl", 0), ("crawl", 1), ("swimmer", 0), ("swimmer", 1)]
     assert runs == dict.fromkeys(keys, ("hill_climber", "done", 400))

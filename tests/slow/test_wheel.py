@@ -29,7 +29,7 @@ def test_a_wheel_works_from_any_folder(tmp_path: Path) -> None:
     assert wanted <= names
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    run = [sys.executable, "-P", "-m", "codesign_bench.render", "env=swimmer", "out=robot.png"]
+    run = [sys.executable, "-P", "-m", "codesign_bench", "render", "env=swimmer", "out=robot.png"]
     done = subprocess.run(
         run, cwd=elsewhere, env={**os.environ, "PYTHONPATH": str(content)}, capture_output=True, text=True, timeout=300, check=False
     )

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.command_line import load_config
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 
 PARTS = ("env", "method", "budget", "evaluation", "sampler")
@@ -25,7 +25,7 @@ def command_of(run: Run) -> str:
         if usual is not None:
             own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
             changes = [word for part in PARTS for word in _changes(usual.get(part), run.config.get(part), part)]
-            return shlex.join(["python", "-m", "codesign_bench", *own, *changes])
+            return shlex.join(["codesign-bench", *own, *changes])
     return shlex.join(_recorded(run))
 
 
@@ -51,13 +51,12 @@ def sweeps(collection: Collection) -> list[str]:
     return [
         shlex.join([*(word for word in words if not word.startswith(("results=", "study="))), f"study={collection.study}"])
         for words in found
-        if words.count("-m") > 1
-        or "--multirun" in words
-        or "codesign_bench.bench" in words
-        or any(w.startswith("experiment=") for w in words)
+        if words[1:2] == ("bench",) or {"-m", "--multirun"} & set(words[1:]) or any(w.startswith("experiment=") for w in words)
     ]
 
 
 def _recorded(run: Run) -> list[str]:
     words = run.manifest.get("command")
-    return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else []
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return []
+    return ["codesign-bench", *words[3:]] if words[:3] == ["python", "-m", "codesign_bench"] else words

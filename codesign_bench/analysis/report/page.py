@@ -291,7 +291,7 @@ def _commands(collection: Collection, command: str) -> str:
         + (f"<p>Many runs at once, as they were started, but for where they were kept:</p>{sweeps}" if sweeps else "")
         + _folded(f"Each run by itself ({len(collection.runs)})", f'<ul class="commands">{runs}</ul>', len(collection.runs))
         + "<p>Fresh episodes, a new controller for a final design, and the motion shown above:</p>"
-        + _code("python -m codesign_bench.reevaluate run=RUN train=STEPS")
+        + _code("codesign-bench reevaluate run=RUN train=STEPS")
     )
 
 

@@ -1,0 +1,45 @@
+"""Random agents in all environments, a column each (the paper's figure of its environments)."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from codesign_bench.analysis.style import ENV_TITLES
+from codesign_bench.design.graph import Design
+from codesign_bench.simulation.rendering import Picture
+from codesign_bench.simulation.showing import random_design, starting_pose
+from codesign_bench.tasks import TASKS, Task, make_task
+
+TILE = (480, 360)
+
+
+def contact_sheet(seed: int, agents: int) -> Image.Image:
+    """One column per environment: its title, then `agents` random designs."""
+    width, height = TILE
+    band = 44
+    sheet = Image.new("RGB", (width * len(TASKS), band + height * agents), "white")
+    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(24)
+    for column, name in enumerate(TASKS):
+        task = make_task(name)
+        rng = np.random.default_rng([seed, column])
+        draw.text((width * column + width // 2, band // 2), ENV_TITLES[name], fill="#222222", font=font, anchor="mm")
+        for row in range(agents):
+            design = _grown(task, rng)
+            picture = Picture(design, task, width=2 * width, height=2 * height)
+            tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
+            picture.close()
+            sheet.paste(tile, (width * column, band + height * row))
+    for column in range(1, len(TASKS)):
+        draw.line([(width * column, 0), (width * column, sheet.height)], fill="white", width=6)
+    for row in range(1, agents):
+        draw.line([(0, band + height * row), (sheet.width, band + height * row)], fill="white", width=6)
+    return sheet
+
+
+def _grown(task: Task, rng: np.random.Generator) -> Design:
+    """A random design in which something has grown, so that there is something to see."""
+    while True:
+        design = random_design(task, rng)
+        if design.num_nodes >= task.initial_design.num_nodes + 3:
+            return design

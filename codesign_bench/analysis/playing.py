@@ -1,0 +1,84 @@
+"""One episode of an agent, to look at: how it designs itself, then how it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from codesign_bench.design.graph import Design
+from codesign_bench.experiment.method import Agent
+from codesign_bench.experiment.process import design_process
+from codesign_bench.simulation.episode import Stage
+from codesign_bench.simulation.rendering import Picture
+from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.simulation.showing import FRAMES_PER_SECOND
+from codesign_bench.tasks import Task
+
+Array = NDArray[Any]
+SECONDS_PER_DESIGN = 0.8
+
+
+@dataclass(frozen=True)
+class Performance:
+    """One deterministic episode: the designs on the way, drawn with the attributes of the finished one, and the poses."""
+
+    process: tuple[tuple[str, Design], ...]
+    design: Design
+    poses: tuple[Array, ...]
+    total_return: float
+
+
+def perform(agent: Agent, seed: np.random.SeedSequence) -> Performance:
+    """Plays one episode."""
+    poses: list[Array] = []
+    for episode, _ in Sampler(agent.task, 1, seed, agent.steps).watch(agent.policy):
+        if episode.stage is Stage.EXECUTION:
+            assert episode.body is not None
+            poses.append(np.array(episode.body.data.qpos))
+            design, before_last = episode.design, episode.total_return
+    assert episode.last_step is not None  # the episode itself has begun anew
+    process = design_process(agent, seed) or (design,)
+    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(process)))]
+    return Performance(tuple(zip(titles, process, strict=True)), design, tuple(poses), before_last + episode.last_step.reward)
+
+
+def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]) -> Iterator[Array]:
+    """Of a video: the designs on the way, then at most `seconds` of motion."""
+    for title, design in shown.process:
+        picture = Picture(design, task, *size)
+        still = _captioned(picture.frame(), f"{title}: {design.num_nodes} bodies")
+        picture.close()
+        for _ in range(round(SECONDS_PER_DESIGN * FRAMES_PER_SECOND)):
+            yield still
+    picture = Picture(shown.design, task, *size)
+    count = 0
+    for step, pose in enumerate(shown.poses):
+        now = step * task.dt
+        if now > seconds:
+            break
+        if now * FRAMES_PER_SECOND >= count - 1e-6:
+            count += 1
+            yield _captioned(picture.frame(pose), f"{now:.1f} s, x = {pose[0]:.1f} m")
+    picture.close()
+
+
+def strip(task: Task, shown: Performance, size: tuple[int, int]) -> Array:
+    """The design process side by side."""
+    tiles = []
+    for title, design in shown.process:
+        picture = Picture(design, task, *size)
+        tiles.append(_captioned(picture.frame(), title))
+        picture.close()
+    return np.concatenate(tiles, axis=1)
+
+
+def _captioned(pixels: Array, text: str) -> Array:
+    image = Image.fromarray(pixels)
+    size = max(14, image.height // 24)
+    ImageDraw.Draw(image).text((size, size // 2), text, fill="#222222", font=ImageFont.load_default(size))
+    return np.asarray(image)

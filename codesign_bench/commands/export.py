@@ -1,0 +1,44 @@
+"""a copy of a study without its checkpoints, small enough to be committed or sent.
+
+  codesign-bench export study=default out=results/mine
+
+An earlier export in the same place is replaced; a folder that holds anything else is refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from codesign_bench.analysis.export import export
+from codesign_bench.commands._studies import StudyConfig, runs_of
+from codesign_bench.configuration import load_config
+from codesign_bench.errors import ConfigError
+from codesign_bench.structured import build
+
+
+@dataclass(frozen=True)
+class ExportConfig(StudyConfig):
+    """The content of conf/export.yaml."""
+
+    out: str
+    snapshots: bool
+    largest: int
+    force: bool
+
+    def __post_init__(self) -> None:
+        if self.largest < 1:
+            raise ConfigError(f"largest is {self.largest}; allowed are whole numbers of kB from 1 up.")
+        if Path(*self.place).resolve() == Path(self.out).resolve():
+            raise ConfigError(f"out is '{self.out}', the study itself; allowed is another folder.")
+
+
+def main(arguments: list[str]) -> int:
+    config = build(ExportConfig, load_config("export", arguments), "the configuration")
+    collection = runs_of(config, config.force)
+    written, too_large = export(collection, Path(config.out), config.snapshots, config.largest)
+    for path in too_large:
+        print(f"left out: {path}: larger than {config.largest} kB.", file=sys.stderr)
+    print(f"{config.out}: {len(collection.runs)} runs, {written / 1e6:.1f} MB")
+    return 0

@@ -1,0 +1,78 @@
+"""a picture of what a run records besides its progress: who descends from whom, or how the design distribution moved.
+
+codesign-bench plot run=results/default/gap/nge/seed_0 out=genealogy.png
+codesign-bench plot run=results/default/gap/continuous/seed_0 out=distribution.png
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codesign_bench.configuration import load_config
+from codesign_bench.errors import ConfigError, nearest
+from codesign_bench.experiment.load import load_config_of
+from codesign_bench.simulation.rendering import open_for_writing
+from codesign_bench.structured import build
+
+SUFFIXES = (".png", ".pdf", ".svg")
+
+
+@dataclass(frozen=True)
+class PlotConfig:
+    """The content of conf/plot.yaml."""
+
+    run: str
+    out: str
+    table: str | None
+
+    def __post_init__(self) -> None:
+        if Path(self.out).suffix not in SUFFIXES:
+            raise ConfigError(f"out is '{self.out}'; allowed are names that end in {', '.join(SUFFIXES)}.")
+        if self.table is not None and self.table not in TABLES:
+            raise ConfigError(f"table is '{self.table}'{nearest(self.table, TABLES)}; allowed are {', '.join(TABLES)}.")
+
+
+def main(arguments: list[str]) -> int:
+    config = build(PlotConfig, load_config("plot", arguments), "the configuration")
+    folder = Path(config.run)
+    settings = load_config_of(folder)
+    has = [name for name in TABLES if (folder / "tables" / f"{name}.csv").is_file()]
+    if not has and config.table is None:
+        raise ConfigError(f"The run {folder} has no table to plot; {' and '.join(TABLES)} are plotted.")
+    print(TABLES[config.table or has[0]](folder, settings, Path(config.out)))
+    return 0
+
+
+def _genealogy(folder: Path, settings: Mapping[str, Any], path: Path) -> str:
+    from codesign_bench.analysis.genealogy import draw_genealogy, read_genealogy
+    from codesign_bench.tasks import task_from_config
+
+    genealogy = read_genealogy(folder)
+    out = open_for_writing(path)
+    budget, generations = settings["budget"], int(genealogy.history["generation"].max()) + 1
+    title = f"{_name(settings)}, {generations} generations of a budget of {budget['steps']:,} steps"
+    draw_genealogy(genealogy, task_from_config(settings["env"]), title).savefig(out)
+    *ancestors, champion = genealogy.lineage(genealogy.champion)
+    descent = ", ".join(map(str, ancestors)) or "nobody"
+    return f"{out}: {len(genealogy.designs)} species; the champion, species {champion}, descends from {descent}"
+
+
+def _design_distribution(folder: Path, settings: Mapping[str, Any], path: Path) -> str:
+    from codesign_bench.analysis.design_distribution import read_distribution, save_distribution
+
+    read_distribution(folder)  # what cannot be read is said before a folder is made
+    table = save_distribution(folder, f"Design distribution of {_name(settings)}", open_for_writing(path))
+    return f"{path}: {len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
+
+
+def _name(settings: Mapping[str, Any]) -> str:
+    return f"{settings['method']['name']} on {settings['env']['name']}, seed {settings['seed']}"
+
+
+TABLES: Mapping[str, Callable[[Path, Mapping[str, Any], Path], str]] = {
+    "genealogy": _genealogy,
+    "design_distribution": _design_distribution,
+}

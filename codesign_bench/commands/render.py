@@ -1,0 +1,70 @@
+"""a picture or video of a design, without an agent; env=all: random designs in all environments, one PNG.
+
+codesign-bench render env=gap design=random seed=3 out=robot.png
+codesign-bench render env=locomotion3d design=expert out=ant.mp4
+codesign-bench render env=all seed=3 agents=3 out=sheet.png
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from codesign_bench.configuration import load_config
+from codesign_bench.errors import ConfigError
+from codesign_bench.simulation.rendering import Picture, check_picture, open_for_writing, save_png, save_video
+from codesign_bench.simulation.showing import FRAMES_PER_SECOND, choose_design, motion, starting_pose
+from codesign_bench.structured import build
+from codesign_bench.tasks import TASKS, Task, task_from_config
+
+ALL = "env=all"
+
+
+@dataclass(frozen=True)
+class RenderConfig:
+    """The content of conf/render.yaml, without the environment."""
+
+    design: str
+    seed: int
+    out: str
+    seconds: float
+    width: int
+    height: int
+    agents: int
+
+    def __post_init__(self) -> None:
+        check_picture(self.out, self.seed, self.seconds, self.width, self.height)
+        if self.agents < 1:
+            raise ConfigError(f"agents is {self.agents}; allowed are whole numbers from 1 up.")
+
+
+def main(arguments: list[str]) -> int:
+    values = load_config("render", [argument for argument in arguments if argument != ALL])
+    config = build(RenderConfig, {key: value for key, value in values.items() if key != "env"}, "the configuration")
+    return render_all(config) if ALL in arguments else render(config, task_from_config(values.get("env") or {}))
+
+
+def render(config: RenderConfig, task: Task) -> int:
+    rng = np.random.default_rng(config.seed)
+    design, task = choose_design(task, config.design, rng)
+    out = open_for_writing(config.out)
+    picture = Picture(design, task, width=config.width, height=config.height)
+    if out.suffix == ".png":
+        save_png(out, picture.frame(starting_pose(design, task, rng)))
+    else:
+        save_video(out, (picture.frame(q) for q in motion(design, task, rng, config.seconds)), FRAMES_PER_SECOND)
+    picture.close()
+    print(f"{out}: {task.name}, {design.num_nodes} bodies")
+    return 0
+
+
+def render_all(config: RenderConfig) -> int:
+    from codesign_bench.analysis.contact_sheet import contact_sheet
+
+    out = open_for_writing(config.out)
+    if out.suffix != ".png":
+        raise ConfigError(f"out is '{out}'; allowed with env=all are names that end in .png.")
+    contact_sheet(config.seed, config.agents).save(out, optimize=True)
+    print(f"{out}: {config.agents} random agents in each of {', '.join(TASKS)}")
+    return 0

@@ -1,0 +1,43 @@
+"""the runs there are and how they are doing.
+
+codesign-bench status
+codesign-bench status study=bench env=gap json=true
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from codesign_bench.configuration import load_config, study_at
+from codesign_bench.errors import ConfigError
+from codesign_bench.launching.status import statuses, table
+from codesign_bench.structured import build
+
+
+@dataclass(frozen=True)
+class StatusConfig:
+    """The content of conf/status.yaml."""
+
+    results: str
+    study: tuple[str, ...]
+    env: tuple[str, ...]
+    method: tuple[str, ...]
+    seed: tuple[int, ...]
+    json: bool
+
+
+def main(arguments: list[str]) -> int:
+    config = build(StatusConfig, load_config("status", arguments), "the configuration")
+    places = [study_at(config.results, study) for study in config.study]
+    for path in [results / study for results, study in places] or [study_at(config.results, "")[0]]:
+        if not path.is_dir():
+            raise ConfigError(f"There is no folder {path}; results=DIR says where the studies are.")
+    found = (
+        [run for results, study in places for run in statuses(results, [study])] if places else statuses(study_at(config.results, "")[0])
+    )
+    for key in ("env", "method", "seed"):
+        wanted = getattr(config, key)
+        found = [run for run in found if not wanted or getattr(run, key) in wanted]
+    print(json.dumps([asdict(run) for run in found], indent=1) if config.json else table(found))
+    return 0

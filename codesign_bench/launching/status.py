@@ -1,0 +1,135 @@
+"""The runs there are and how they are doing, from what lies on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.launching import plan
+
+TAIL = 4096
+"""Bytes at the end of progress.csv that hold its last row."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """`until` is how far the run is to go for now, `budget` in the end, both in steps; `seconds_left` is until `until`."""
+
+    study: str
+    env: str
+    method: str
+    seed: int
+    state: Literal["done", "running", "stopped", "failed", "missing"]
+    steps: int
+    until: int
+    budget: int
+    steps_per_second: float | None
+    seconds_left: float | None
+    best_return: float | None
+    reason: str
+    path: str
+
+
+def statuses(results: Path, studies: list[str] | None = None) -> list[RunStatus]:
+    """Of the runs in the folders of these studies (all by default), and of those that were planned but never begun."""
+    names = studies or sorted(path.name for path in _folders(results))
+    return [_status(results / study, study, *found) for study in names for found in _runs(results / study)]
+
+
+def _runs(study: Path) -> Iterator[tuple[str, dict[str, int]]]:
+    planned = plan.read(study)
+    there = {f"{env.name}/{method.name}/{seed.name}" for env in _folders(study) for method in _folders(env) for seed in _folders(method)}
+    names = {name for name in {*planned, *there} if _parts(name) is not None}
+    for name in sorted(names, key=_parts):  # type: ignore[arg-type]
+        yield name, planned.get(name, {})
+
+
+def _parts(name: str) -> tuple[str, str, int] | None:
+    env, method, seed = name.split("/") if name.count("/") == 2 else ("", "", "")
+    number = seed.removeprefix("seed_")
+    return (env, method, int(number)) if number.isdecimal() and seed.startswith("seed_") else None
+
+
+def _folders(path: Path) -> list[Path]:
+    try:
+        return [Path(entry.path) for entry in os.scandir(path) if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError:
+        return []
+
+
+def _status(root: Path, study: str, name: str, planned: dict[str, int]) -> RunStatus:
+    folder = RunFolder(root / name)
+    env, method, seed = _parts(name) or ("", "", 0)
+    saved, row = folder.status(), _last_row(folder.progress)
+    steps = saved.get("steps", 0)
+    until = max(saved.get("until", 0), planned.get("until", 0))
+    budget = max(planned.get("steps", 0), until)
+    state, reason = saved["status"], str(saved.get("reason", ""))
+    if folder.alive():
+        state, reason = "running", ""
+    elif state == "running":
+        state, reason = "stopped", "its process ended without a word; the run goes on from its last checkpoint"
+    elif state == "done" and steps < until:
+        state, reason = "stopped", "waits for its next round"
+    speed = row.get("steps_per_second") or None
+    left = (until - steps) / speed if speed and state != "done" else None
+    return RunStatus(study, env, method, seed, state, steps, until, budget, speed, left, row.get("best_return"), reason, str(folder.path))
+
+
+def _last_row(path: Path) -> dict[str, float]:
+    """The last whole row of progress.csv, read from its end."""
+    with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
+        columns = file.readline().decode().strip().split(",")
+        file.seek(max(file.tell(), path.stat().st_size - TAIL))
+        lines = file.read().decode().split("\n")[:-1]
+        if lines:
+            numbers = dict(zip(columns, map(float, lines[-1].split(",")), strict=True))
+            return {key: value for key, value in numbers.items() if math.isfinite(value)}
+    return {}
+
+
+# ---- for people ------------------------------------------------------------------------------------------------------
+
+
+def table(runs: list[RunStatus]) -> str:
+    head = ("study", "env", "method", "seed", "state", "steps", "of", "steps/s", "left", "best", "")
+    rows = [head, *(_cells(each) for each in runs)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head) - 1)]
+    right = {"seed", "steps", "of", "steps/s", "left", "best"}
+    lines = []
+    for row in rows:
+        cells = [cell.rjust(w) if h in right else cell.ljust(w) for h, cell, w in zip(head, row, widths, strict=False)]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return "\n".join([*lines, summary(runs)])
+
+
+def _cells(each: RunStatus) -> tuple[str, ...]:
+    speed = f"{each.steps_per_second:,.0f}" if each.steps_per_second and each.state == "running" else ""
+    best = f"{each.best_return:.1f}" if each.best_return is not None else ""
+    left = duration(each.seconds_left) if each.seconds_left is not None and each.state == "running" else ""
+    numbers = (f"{each.steps:,}", f"{each.until:,}", speed, left, best)
+    return (each.study, each.env, each.method, str(each.seed), each.state, *numbers, each.reason)
+
+
+def summary(runs: list[RunStatus]) -> str:
+    states = [each.state for each in runs]
+    counts = [f"{states.count(state)} {state}" for state in ("done", "running", "stopped", "failed", "missing") if state in states]
+    steps, until, budget = (sum(getattr(each, key) for each in runs) for key in ("steps", "until", "budget"))
+    return f"{len(runs)} runs: {', '.join(counts)}; {steps:,} of {until:,} steps now, {budget:,} in the end"
+
+
+def duration(seconds: float) -> str:
+    """As people say it: 40 s, 12 min, 3 h 20 min, 5 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours / 24:.1f} days"
