@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from codesign_bench.design.graph import Design
+from codesign_bench.experiment.design_process import design_process
 from codesign_bench.experiment.method import Agent
-from codesign_bench.experiment.process import design_process
 from codesign_bench.simulation.episode import Stage
 from codesign_bench.simulation.rendering import Picture
 from codesign_bench.simulation.sampler import Sampler

@@ -28,7 +28,7 @@ from codesign_bench.experiment.equality import Outcome, must_equal, outcome
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Context, Method
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.experiment.runner import Plan, run
+from codesign_bench.experiment.runner import RunSetup, run
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.sampler import Sampler
@@ -39,19 +39,19 @@ Config = Mapping[str, Any]
 
 def equal_charging(config: Config, folder: Path) -> None:
     """Each iteration charges what the method says, the ledger ends exactly at the budget, and more is refused."""
-    with _method(config) as (plan, method, ledger):
+    with _method(config) as (setup, method, ledger):
         finished = 0
-        for number in range(1, plan.budget.steps // plan.iteration_steps + 1):
+        for number in range(1, setup.budget.steps // setup.iteration_steps + 1):
             before = ledger.charged
             finished += sum(episode.steps for episode in method.iterate().episodes)
             steps = ledger.charged - before
-            _require(steps == plan.iteration_steps, f"Iteration {number} charged {steps} steps; it must charge {plan.iteration_steps}.")
+            _require(steps == setup.iteration_steps, f"Iteration {number} charged {steps} steps; it must charge {setup.iteration_steps}.")
             _require(finished <= ledger.charged, f"Episodes of {finished} steps have ended after {ledger.charged} charged steps.")
         _require(ledger.left == 0, f"{ledger.left} steps of the budget are left after the last iteration.")
         try:
             method.iterate()
         except BudgetError:
-            _require(ledger.charged == plan.budget.steps, "A refused request was charged.")
+            _require(ledger.charged == setup.budget.steps, "A refused request was charged.")
         else:
             raise AssertionError("An iteration past the budget was not refused; methods must take their steps from Context.pool.")
 
@@ -66,21 +66,21 @@ def determinism(config: Config, folder: Path) -> None:
 
 def resume_equality(config: Config, folder: Path) -> None:
     """Stopped after every iteration and resumed, a run equals the undisturbed one."""
-    plan = Plan.of(config)
-    for until in range(plan.iteration_steps, plan.budget.steps + 1, plan.iteration_steps):
+    setup = RunSetup.of(config)
+    for until in range(setup.iteration_steps, setup.budget.steps + 1, setup.iteration_steps):
         resumed = _run(config, folder / "resumed", budget={"until": until})
     undisturbed(config, folder).must_equal(resumed, "a run that was stopped after every iteration and resumed")
 
 
 def state_survives(config: Config, folder: Path) -> None:
     """The state of a method, through a checkpoint into a fresh one: the same state, and the same next iteration."""
-    with _method(config) as (plan, method, ledger), _method(config) as (_, fresh, fresh_ledger):
+    with _method(config) as (setup, method, ledger), _method(config) as (_, fresh, fresh_ledger):
         method.iterate()
         target = folder / "state"
         target.mkdir(parents=True, exist_ok=True)
-        checkpoint.save(target, ledger.charged, method.state_dict(), plan.hash)
+        checkpoint.save(target, ledger.charged, method.state_dict(), setup.hash)
         try:
-            state, _ = checkpoint.load_latest(target, plan.hash)
+            state, _ = checkpoint.load_latest(target, setup.hash)
         except Exception as error:
             raise AssertionError(f"The method's state cannot be loaded again: {' '.join(str(error).split())[:300]}") from error
         fresh.load_state_dict(state or {})
@@ -100,13 +100,13 @@ def worker_independence(config: Config, folder: Path) -> None:
 
 def legal_designs(config: Config, folder: Path) -> None:
     """The champion after every iteration has a design of the task's space that MuJoCo compiles."""
-    with _method(config) as (plan, method, ledger):
-        for number in range(plan.budget.steps // plan.iteration_steps):
+    with _method(config) as (setup, method, ledger):
+        for number in range(setup.budget.steps // setup.iteration_steps):
             method.iterate()
             agent = method.champion()
-            _require(agent.task.name == plan.task.name, f"The champion acts in {agent.task.name}; the task is {plan.task.name}.")
+            _require(agent.task.name == setup.task.name, f"The champion acts in {agent.task.name}; the task is {setup.task.name}.")
             before = ledger.charged
-            evaluation = evaluate(agent, 2, Streams(plan.settings.seed).sequence("conformance", number))
+            evaluation = evaluate(agent, 2, Streams(setup.settings.seed).sequence("conformance", number))
             _require(ledger.charged == before, "An evaluation was charged to the ledger.")
             try:
                 agent.task.space.check(evaluation.design)
@@ -117,9 +117,9 @@ def legal_designs(config: Config, folder: Path) -> None:
 
 def champion_deterministic(config: Config, folder: Path) -> None:
     """The champion does the same again, also with other action noise on offer."""
-    with _method(config) as (plan, method, _):
+    with _method(config) as (setup, method, _):
         method.iterate()
-        before, streams = copy.deepcopy(method.state_dict()), Streams(plan.settings.seed)
+        before, streams = copy.deepcopy(method.state_dict()), Streams(setup.settings.seed)
         starts = [streams.sequence("conformance starts", i) for i in range(2)]
         played = []
         for noise in (0, 0, 1):
@@ -133,9 +133,9 @@ def champion_deterministic(config: Config, folder: Path) -> None:
 
 def evaluation_apart(config: Config, folder: Path) -> None:
     """More, or fewer, evaluations leave training as it was."""
-    plan = Plan.of(config)
-    more = {"episodes": plan.settings.evaluation.episodes + 1}
-    other = _run(config, folder / "evaluation", evaluation=more, budget={"evaluate_every": plan.budget.steps})
+    setup = RunSetup.of(config)
+    more = {"episodes": setup.settings.evaluation.episodes + 1}
+    other = _run(config, folder / "evaluation", evaluation=more, budget={"evaluate_every": setup.budget.steps})
     must_equal(undisturbed(config, folder).state["method"], other.state["method"], "Training with other evaluations")
 
 
@@ -197,12 +197,12 @@ def _run(config: Config, folder: Path, **changes: Any) -> Outcome:
 
 
 @contextlib.contextmanager
-def _method(config: Config) -> Iterator[tuple[Plan, Method, Ledger]]:
-    plan = Plan.of(config)
-    ledger, settings = Ledger(plan.budget.steps), plan.settings
-    context = Context(plan.task, plan.budget, Streams(settings.seed), ledger, settings.sampler.groups, 0, settings.device)
-    with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
-        yield plan, method, ledger
+def _method(config: Config) -> Iterator[tuple[RunSetup, Method, Ledger]]:
+    setup = RunSetup.of(config)
+    ledger, settings = Ledger(setup.budget.steps), setup.settings
+    context = Context(setup.task, setup.budget, Streams(settings.seed), ledger, settings.sampler.groups, 0, settings.device)
+    with contextlib.closing(setup.method_class(setup.method_config, context)) as method:
+        yield setup, method, ledger
 
 
 @cache

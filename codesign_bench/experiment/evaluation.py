@@ -10,8 +10,8 @@ import numpy as np
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
+from codesign_bench.experiment.design_process import design_process
 from codesign_bench.experiment.method import Agent
-from codesign_bench.experiment.process import design_process
 from codesign_bench.simulation.episode import EpisodeRecord
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.tasks.base import Task
@@ -27,7 +27,7 @@ class Evaluation:
     - columns: means over the episodes, as progress.csv and re-evaluations record them; the one place that names them
     - returns: of each episode; steps: of all together, transform steps included
     - design: of the first episode; deterministic agents make the same one every time
-    - process: how it came about (see experiment/process.py)
+    - process: how it came about (see experiment/design_process.py)
     """
 
     columns: Mapping[str, float]

@@ -12,7 +12,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.method import Agent, Context
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.experiment.runner import Plan, Run
+from codesign_bench.experiment.runner import LiveRun, RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 
@@ -34,27 +34,27 @@ def load_config_of(path: Path) -> dict[str, Any]:
     return config
 
 
-def load_champion(path: Path) -> tuple[Agent, Plan]:
+def load_champion(path: Path) -> tuple[Agent, RunSetup]:
     """The champion of a run's latest checkpoint."""
-    plan = Plan.of(load_config_of(path))
-    return champion_in(load_state(plan, RunFolder(path)), plan), plan
+    setup = RunSetup.of(load_config_of(path))
+    return champion_in(load_state(setup, RunFolder(path)), setup), setup
 
 
-def load_state(plan: Plan, folder: RunFolder) -> dict[str, Any]:
-    state, _ = checkpoint.load_latest(folder.checkpoints, plan.hash, Run.STATE)
+def load_state(setup: RunSetup, folder: RunFolder) -> dict[str, Any]:
+    state, _ = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
     if state is None:
         raise ConfigError(f"The run {folder.path} has no checkpoint yet; let it take at least one iteration.")
     return state
 
 
-def champion_in(state: dict[str, Any], plan: Plan, which: Which = "champion") -> Agent:
-    settings = plan.settings
-    context = Context(plan.task, plan.budget, Streams(settings.seed), Ledger(plan.budget.steps), settings.sampler.groups, 0, "cpu")
-    with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
+def champion_in(state: dict[str, Any], setup: RunSetup, which: Which = "champion") -> Agent:
+    settings = setup.settings
+    context = Context(setup.task, setup.budget, Streams(settings.seed), Ledger(setup.budget.steps), settings.sampler.groups, 0, "cpu")
+    with contextlib.closing(setup.method_class(setup.method_config, context)) as method:
         method.load_state_dict(state["method"])
         agent = method.champion() if which == "champion" else method.incumbent()
     if agent is None:
         raise ConfigError(
-            f"agent is {which}; allowed is champion, as {plan.method_class.__name__} keeps no {which} in this run's checkpoint."
+            f"agent is {which}; allowed is champion, as {setup.method_class.__name__} keeps no {which} in this run's checkpoint."
         )
     return agent

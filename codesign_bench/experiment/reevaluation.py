@@ -129,13 +129,13 @@ def reevaluate(
     before = None
     with contextlib.suppress(ConfigError):  # a damaged file is about to be replaced
         before = Reevaluation.load(path, which)
-    plan = runner.Plan.of(load_config_of(path))
-    state = load_state(plan, RunFolder(path))
-    agent, charged = champion_in(state, plan, which), int(state["ledger"]["charged"])
-    streams = Streams(plan.settings.seed)
+    setup = runner.RunSetup.of(load_config_of(path))
+    state = load_state(setup, RunFolder(path))
+    agent, charged = champion_in(state, setup, which), int(state["ledger"]["charged"])
+    streams = Streams(setup.settings.seed)
     training = controller_config(load_config_of(path), method, train, streams.integer("controller", seed), workers) if train else None
     if training is not None:
-        runner.Plan.of(training)  # what is impossible is said before the episodes are played
+        runner.RunSetup.of(training)  # what is impossible is said before the episodes are played
     evaluation = evaluate(agent, episodes, streams.sequence("reevaluation", seed))
     kept = before.controller if before is not None and before.agent.steps == charged else None
     result = Reevaluation(FreshEpisodes.of(evaluation, charged, seed), kept)
@@ -154,14 +154,14 @@ def reevaluate(
 
 def train_controller(path: Path, task: Task, design: Design, config: Mapping[str, Any], command: list[str]) -> Agent | None:
     """A run of its own inside the run folder, with its own ledger, which goes on where it was stopped; None if it is stopped now."""
-    plan = runner.Plan.of(config)
+    setup = runner.RunSetup.of(config)
     # Another design is another run, though the configuration cannot name it.
-    text = json.dumps([plan.hash, design.to_dict()])
-    plan = replace(plan, task=task.starting_from(design, task.space), hash=hashlib.sha256(text.encode()).hexdigest()[:16])
-    folder = RunFolder(path / FOLDER / plan.hash)
-    if runner.run(config, command, plan, folder) != "done":
+    text = json.dumps([setup.hash, design.to_dict()])
+    setup = replace(setup, task=task.starting_from(design, task.space), hash=hashlib.sha256(text.encode()).hexdigest()[:16])
+    folder = RunFolder(path / FOLDER / setup.hash)
+    if runner.run(config, command, setup, folder) != "done":
         return None
-    return champion_in(load_state(plan, folder), plan)
+    return champion_in(load_state(setup, folder), setup)
 
 
 def controller_config(config: Mapping[str, Any], method: Sequence[str], steps: int, seed: int, workers: int | None) -> dict[str, Any]:

@@ -16,9 +16,9 @@ import torch
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
+from codesign_bench.experiment.design_process import process_json
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
-from codesign_bench.experiment.process import process_json
 from codesign_bench.experiment.run_folder import RunFolder, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
@@ -60,42 +60,42 @@ class SamplerConfig:
     groups: int
 
 
-def run(config: Mapping[str, Any], command: list[str] | None = None, plan: Plan | None = None, folder: RunFolder | None = None) -> str:
-    """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped". `plan` and `folder` stand
+def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunSetup | None = None, folder: RunFolder | None = None) -> str:
+    """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped". `setup` and `folder` stand
     in for those of the configuration, for a run with another task than it can name."""
-    plan = plan or Plan.of(config)
+    setup = setup or RunSetup.of(config)
     folder = folder or RunFolder.of(config)
     if folder.is_done(config):
         print(f"{folder.path} is done: {folder.status()['steps']} steps", file=sys.stderr)
         return "done"
     with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
         folder.check_configuration(config)
-        with _reporting(folder, plan):
-            state, warnings = checkpoint.load_latest(folder.checkpoints, plan.hash, Run.STATE)
+        with _reporting(folder, setup):
+            state, warnings = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
             folder.write_configuration(config, command or sys.argv)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        if state is not None and state["ledger"]["charged"] >= plan.budget.until:
+        if state is not None and state["ledger"]["charged"] >= setup.budget.until:
             if folder.status().get("status") != "done":
-                folder.set_status("done", steps=state["ledger"]["charged"], until=plan.budget.until, seconds=state["seconds"])
+                folder.set_status("done", steps=state["ledger"]["charged"], until=setup.budget.until, seconds=state["seconds"])
             print(f"{folder.path} is done: {state['ledger']['charged']} steps", file=sys.stderr)
             return "done"
-        with _reporting(folder, plan):
-            folder.set_status("running", steps=state["ledger"]["charged"] if state else 0, until=plan.budget.until)
-            with contextlib.closing(Run(plan, folder, signals, state)) as job:
-                while job.ledger.charged < plan.budget.until:
-                    iteration = job.method.iterate()
-                    job.note(iteration)
-                    if job.evaluation_is_due():
-                        job.record(evaluate(job.method.champion(), plan.settings.evaluation.episodes, job.evaluation_seed()))
-                    job.save()
-                job.finish()
+        with _reporting(folder, setup):
+            folder.set_status("running", steps=state["ledger"]["charged"] if state else 0, until=setup.budget.until)
+            with contextlib.closing(LiveRun(setup, folder, signals, state)) as live:
+                while live.ledger.charged < setup.budget.until:
+                    iteration = live.method.iterate()
+                    live.note(iteration)
+                    if live.evaluation_is_due():
+                        live.record(evaluate(live.method.champion(), setup.settings.evaluation.episodes, live.evaluation_seed()))
+                    live.save()
+                live.finish()
                 return "done"
     return "stopped"
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunSetup:
     """A configuration, checked and split into its parts."""
 
     settings: RunConfig
@@ -107,7 +107,7 @@ class Plan:
     hash: str
 
     @staticmethod
-    def of(config: Mapping[str, Any]) -> Plan:
+    def of(config: Mapping[str, Any]) -> RunSetup:
         parts = {key: config.get(key) for key in ("env", "method", "budget")}
         for key, part in parts.items():
             if not isinstance(part, Mapping):
@@ -124,7 +124,7 @@ class Plan:
         cls = method_class(plugin)
         steps = cls.iteration_steps(budget)
         _check(settings, budget, steps)
-        return Plan(settings, budget, task, cls, build(cls.config_class, method, "method"), steps, configuration_hash(config))
+        return RunSetup(settings, budget, task, cls, build(cls.config_class, method, "method"), steps, configuration_hash(config))
 
     @property
     def workers(self) -> int:
@@ -161,7 +161,7 @@ def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
         raise ConfigError(f"device is {settings.device!r}; allowed are cpu and cuda.")
 
 
-class Run:
+class LiveRun:
     """What is alive during a run: the method, the ledger, and what the records need."""
 
     STATE = (
@@ -170,16 +170,16 @@ class Run:
     )
     """What a checkpoint holds."""
 
-    def __init__(self, plan: Plan, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
+    def __init__(self, setup: RunSetup, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
         torch.set_num_threads(1)
         keep_freed_memory()
-        self.plan, self.folder, self.signals = plan, folder, signals
-        self.ledger = Ledger(plan.budget.steps)
-        self.streams = Streams(plan.settings.seed)
-        groups, device = plan.settings.sampler.groups, plan.settings.device
-        context = Context(plan.task, plan.budget, self.streams, self.ledger, groups, plan.workers, device, self.save)
-        self.measured = rehearse(plan.task)
-        self.method = plan.method_class(plan.method_config, context)
+        self.setup, self.folder, self.signals = setup, folder, signals
+        self.ledger = Ledger(setup.budget.steps)
+        self.streams = Streams(setup.settings.seed)
+        groups, device = setup.settings.sampler.groups, setup.settings.device
+        context = Context(setup.task, setup.budget, self.streams, self.ledger, groups, setup.workers, device, self.save)
+        self.measured = rehearse(setup.task)
+        self.method = setup.method_class(setup.method_config, context)
         self.iteration, self.evaluations = 0, 0
         self.problem_said = False
         self.best_return = -np.inf
@@ -189,8 +189,8 @@ class Run:
         self.progress = Table(folder.progress, self._resume(state) if state is not None else 0)
         self.tables = Tables(folder.tables, state["tables"] if state is not None else None)
         self.steps_at_start = self.ledger.charged
-        self.display = Display(plan.settings.progress, self.ledger.charged, plan.budget.until, folder.path)
-        self.tracker = Tracker(folder.path, plan.settings.tensorboard, plan.settings.wandb, self.ledger.charged)
+        self.display = Display(setup.settings.progress, self.ledger.charged, setup.budget.until, folder.path)
+        self.tracker = Tracker(folder.path, setup.settings.tensorboard, setup.settings.wandb, self.ledger.charged)
 
     # ---- the loop's steps --------------------------------------------------------------------------------------------
 
@@ -213,10 +213,10 @@ class Run:
             print(f"warning: {problem}; such episodes end there and count as unstable in progress.csv.", file=sys.stderr)
 
     def evaluation_is_due(self) -> bool:
-        every, charged = self.plan.budget.evaluate_every, self.ledger.charged
+        every, charged = self.setup.budget.evaluate_every, self.ledger.charged
         if self.method.evaluate_each_iteration:
             return True
-        return charged // every > (charged - self.plan.iteration_steps) // every or charged >= self.plan.budget.steps
+        return charged // every > (charged - self.setup.iteration_steps) // every or charged >= self.setup.budget.steps
 
     def evaluation_seed(self) -> np.random.SeedSequence:
         return self.streams.sequence("evaluation", self.evaluations)
@@ -258,12 +258,12 @@ class Run:
         self.display.update(self.ledger.charged)
         state = self.state_dict()
         with self.signals.protected():
-            checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.plan.hash)
-            self.folder.set_status("running", steps=self.ledger.charged, until=self.plan.budget.until)
+            checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.setup.hash)
+            self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until)
 
     def finish(self) -> None:
         with self.signals.protected():
-            self.folder.set_status("done", steps=self.ledger.charged, until=self.plan.budget.until, seconds=self.seconds)
+            self.folder.set_status("done", steps=self.ledger.charged, until=self.setup.budget.until, seconds=self.seconds)
 
     def close(self) -> None:
         self.display.close()
@@ -308,7 +308,7 @@ class Run:
 
 
 @contextlib.contextmanager
-def _reporting(folder: RunFolder, plan: Plan) -> Iterator[None]:
+def _reporting(folder: RunFolder, setup: RunSetup) -> Iterator[None]:
     """Turns how a run ends into its status: stopped by the user, or failed and why."""
 
     def charged() -> int:
@@ -317,7 +317,7 @@ def _reporting(folder: RunFolder, plan: Plan) -> Iterator[None]:
     try:
         yield
     except StopRequested:
-        folder.set_status("stopped", steps=charged(), until=plan.budget.until, reason="stopped by a signal")
+        folder.set_status("stopped", steps=charged(), until=setup.budget.until, reason="stopped by a signal")
         print(f"\nstopped at {charged()} steps; the same command goes on from there", file=sys.stderr)
         raise
     except checkpoint.CheckpointDiffers:
@@ -331,7 +331,7 @@ def _reporting(folder: RunFolder, plan: Plan) -> Iterator[None]:
                 )
                 error.args = (reason,)
                 torch.save(error.dump, folder.path / "dump.pt")
-            folder.set_status("failed", steps=charged(), until=plan.budget.until, reason=reason)
+            folder.set_status("failed", steps=charged(), until=setup.budget.until, reason=reason)
             if not isinstance(error, CodesignError):
                 write_atomically(folder.path / "error.txt", traceback.format_exc())
         raise

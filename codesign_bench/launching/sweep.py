@@ -59,13 +59,13 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
 
 def check(configs: Sequence[Config]) -> None:
     """Refuses the sweep before anything runs if one of its runs is impossible, or two of them are in one folder."""
-    from codesign_bench.experiment.runner import Plan
+    from codesign_bench.experiment.runner import RunSetup
 
     if not configs:
         raise ConfigError("This sweep has no runs; name at least one method, environment and seed.")
     folders: set[Path] = set()
     for config in configs:
-        Plan.of(config)
+        RunSetup.of(config)
         path = RunFolder.of(config).path
         if path in folders:
             raise ConfigError(f"Two runs of this sweep would be in one folder, {path}; give each a study or a method.name of its own.")

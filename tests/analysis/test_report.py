@@ -25,8 +25,8 @@ from codesign_bench.commands import report as command
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.design_process import process_json
 from codesign_bench.experiment.motion import Motion
-from codesign_bench.experiment.process import process_json
 from codesign_bench.experiment.reevaluation import Reevaluation
 from codesign_bench.tasks import make_task
 from tests.analysis.study import fresh_episodes, write_run

@@ -10,7 +10,7 @@ import pytest
 from codesign_bench.configuration import load_config, options_of
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import method_class
-from codesign_bench.experiment.runner import Plan, run
+from codesign_bench.experiment.runner import RunSetup, run
 from tests.experiment.tiny import changed, tiny
 from tests.reference.sentences import assert_one_sentence
 
@@ -39,7 +39,7 @@ from tests.reference.sentences import assert_one_sentence
 )
 def test_bad_budgets(tmp_path: Path, budget: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigError) as error:
-        Plan.of(changed(tiny(tmp_path), budget=budget))
+        RunSetup.of(changed(tiny(tmp_path), budget=budget))
     assert_one_sentence(error.value, sentence)
 
 
@@ -73,7 +73,7 @@ def test_other_bad_values(tmp_path: Path, changes: dict[str, Any], sentence: str
 @pytest.mark.parametrize("missing", ["env", "method", "budget", "seed"])
 def test_a_part_that_is_missing(tmp_path: Path, missing: str) -> None:
     with pytest.raises(ConfigError) as error:
-        Plan.of({key: value for key, value in tiny(tmp_path).items() if key != missing})
+        RunSetup.of({key: value for key, value in tiny(tmp_path).items() if key != missing})
     assert_one_sentence(error.value, missing)
 
 
@@ -122,6 +122,6 @@ def test_the_protocols_numbers() -> None:
 @pytest.mark.parametrize("method", options_of("method"))
 def test_every_method_spends_a_preset_exactly(method: str, preset: str) -> None:
     config = load_config("config", [f"method={method}", f"budget={preset}", "env=gap"])
-    plan = Plan.of(config)
+    plan = RunSetup.of(config)
     assert plan.budget.steps % plan.iteration_steps == 0
     assert plan.method_class is method_class(config["method"]["plugin"])

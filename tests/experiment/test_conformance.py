@@ -17,7 +17,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.experiment import conformance
 from codesign_bench.experiment.equality import difference, must_equal
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from tests.experiment.tiny import tiny
 
 
@@ -105,7 +105,7 @@ def test_the_command(toy: Callable[..., dict[str, Any]], monkeypatch: pytest.Mon
 
 
 def test_the_commands_settings_are_valid() -> None:
-    plan = Plan.of({key: value for key, value in load_config("check", ["env=gap"]).items() if key != "task"})
+    plan = RunSetup.of({key: value for key, value in load_config("check", ["env=gap"]).items() if key != "task"})
     assert plan.budget.steps % (plan.budget.population * plan.budget.agent_batch) == 0
 
 

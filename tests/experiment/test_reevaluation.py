@@ -157,7 +157,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    path, plan = folder_of(searched), runner.Plan.of(searched)
+    path, plan = folder_of(searched), runner.RunSetup.of(searched)
     method = make(searched)
     method.load_state_dict(load_state(plan, RunFolder(path))["method"])
     assert method.fittest.generation < 2, "choose another seed: the incumbent is the champion"

@@ -66,7 +66,7 @@ def test_the_saved_designs_can_be_read_again(toy: Toys) -> None:
     """`codesign-bench render design=RUN/designs/final.json` reads them so."""
     config = toy()
     run(config)
-    task = runner.Plan.of(config).task
+    task = runner.RunSetup.of(config).task
     designs = folder_of(config) / "designs"
     for path in {*designs.glob("*.json")} - {designs / "final_process.json"}:
         task.space.check(Design.from_json(path.read_text()))
@@ -326,12 +326,12 @@ def test_a_row_that_was_written_whole_before_the_checkpoint_is_not_doubled(
     expected = run(toy())
     config = toy(results=str(tmp_path / "other"))
 
-    def crash(self: runner.Run) -> None:
+    def crash(self: runner.LiveRun) -> None:
         raise MemoryError("crash")
 
     with monkeypatch.context() as patched:
         run(changed(config, budget={"until": 80}))
-        patched.setattr(runner.Run, "save", crash)
+        patched.setattr(runner.LiveRun, "save", crash)
         with pytest.raises(MemoryError):
             runner.run(config)
     assert len((folder_of(config) / "progress.csv").read_bytes().splitlines()) == 4
@@ -371,13 +371,13 @@ def test_progress_appends_and_cuts(tmp_path: Path) -> None:
 
 def test_a_method_keeps_tables(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    note = runner.Run.note
+    note = runner.LiveRun.note
 
-    def noting(self: runner.Run, iteration: Any) -> None:
+    def noting(self: runner.LiveRun, iteration: Any) -> None:
         seen.append(iteration.tables)
         note(self, iteration)
 
-    monkeypatch.setattr(runner.Run, "note", noting)
+    monkeypatch.setattr(runner.LiveRun, "note", noting)
     config = toy()
     tables = run(config).tables
     assert tables.keys() == {"slots", "second"}
@@ -390,15 +390,15 @@ def test_a_method_keeps_tables(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> No
 def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash_at: int) -> None:
     """A crash between the rows of an iteration and its checkpoint, also before the first one."""
     expected, config = run(toy()), toy(results=str(tmp_path / "other"))
-    save = runner.Run.save
+    save = runner.LiveRun.save
 
-    def crash(self: runner.Run) -> None:
+    def crash(self: runner.LiveRun) -> None:
         if self.iteration == crash_at:
             raise MemoryError("crash")
         save(self)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runner.Run, "save", crash)
+        patched.setattr(runner.LiveRun, "save", crash)
         with pytest.raises(MemoryError):
             runner.run(config)
     tables = folder_of(config) / "tables"
@@ -495,4 +495,4 @@ def test_a_run_goes_on_with_the_versions_that_it_was_made_with(toy: Toys) -> Non
 @pytest.mark.parametrize("change", [{"study": "a/b"}, {"study": ".."}, {"method": {"name": "../toy"}}, {"method": {"name": ""}}])
 def test_names_that_lead_elsewhere(toy: Toys, change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="allowed are names"):
-        runner.Plan.of(changed(toy(), **change))
+        runner.RunSetup.of(changed(toy(), **change))

@@ -93,7 +93,7 @@ def test_share_of_attributes_at_their_bounds() -> None:
 
 def test_the_last_row_can_be_made_again_from_the_checkpoint(undisturbed: Any) -> None:
     config, outcome = undisturbed
-    plan = runner.Plan.of(config)
+    plan = runner.RunSetup.of(config)
     context = Context(plan.task, plan.budget, Streams(0), Ledger(plan.budget.steps), 2, 0, "cpu")
     method = plan.method_class(plan.method_config, context)
     method.load_state_dict(outcome.state["method"])
@@ -116,13 +116,13 @@ def test_best_return_and_evaluation_steps_add_up(undisturbed: Any) -> None:
 
 def test_training_return_is_the_mean_of_the_episodes_since_the_last_row(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[float]] = []
-    note = runner.Run.note
+    note = runner.LiveRun.note
 
-    def noting(self: runner.Run, iteration: Any) -> None:
+    def noting(self: runner.LiveRun, iteration: Any) -> None:
         seen.append([episode.total_return for episode in iteration.episodes])
         note(self, iteration)
 
-    monkeypatch.setattr(runner.Run, "note", noting)
+    monkeypatch.setattr(runner.LiveRun, "note", noting)
     config = toy(budget={"evaluate_every": 80})
     run(config)
     rows = rows_of(config)
@@ -331,4 +331,4 @@ def test_a_checkpoint_holds_what_is_asked_of_it(toy: Toys) -> None:
     run(config)
     state, _ = checkpoint.load_latest(folder_of(config) / "checkpoints", configuration_hash(config))
     assert state is not None
-    assert tuple(state) == runner.Run.STATE
+    assert tuple(state) == runner.LiveRun.STATE

@@ -18,7 +18,7 @@ from codesign_bench.configuration import load_config, searches, swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.launching import local, plan
 from codesign_bench.launching import rounds as bench
 from codesign_bench.launching.job import Config, Ending, run_here
@@ -96,7 +96,7 @@ def test_a_search_holds_the_selected_value(name: str) -> None:
     methods = SEARCHES[name].get("methods", table["methods"])
     assert swept_values([f"experiment={name}"], "method") == methods
     config = load_config("config", [f"experiment={name}", f"method={methods[0]}"])
-    Plan.of(config)
+    RunSetup.of(config)
     selected: Any = config
     for part in key.split("."):
         selected = selected[part]
@@ -185,7 +185,7 @@ def test_rounds(budget: str, rounds: list[int]) -> None:
         runs = [load_config("config", [f"budget={budget}", f"method={method}"])]
         assert rounds_of(runs) == rounds
         for until in rounds:
-            Plan.of(bench.shortened(runs[0], until))
+            RunSetup.of(bench.shortened(runs[0], until))
 
 
 def test_runs_go_from_round_to_round_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

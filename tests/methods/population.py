@@ -15,7 +15,7 @@ from codesign_bench.configuration import load_config
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from methods.evolution.controller import Controller
@@ -42,7 +42,7 @@ def small(method: str, *overrides: str, env: str = "swimmer", results: Path = Pa
 
 def make(config: dict[str, Any], checkpoint: Callable[[], None] = lambda: None, workers: int = 0) -> Any:
     """The method of a configuration, with a ledger of its own."""
-    plan = Plan.of(config)
+    plan = RunSetup.of(config)
     settings = plan.settings
     ledger = Ledger(plan.budget.steps)
     context = Context(plan.task, plan.budget, Streams(settings.seed), ledger, settings.sampler.groups, workers, settings.device, checkpoint)

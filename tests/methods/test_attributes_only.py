@@ -10,7 +10,7 @@ import pytest
 
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Context
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import Stage
@@ -22,7 +22,7 @@ from tests.experiment.tiny import tiny
 
 @pytest.mark.parametrize("env", TASKS)
 def test_designs_are_the_expert_with_other_attributes(env: str) -> None:
-    plan = Plan.of(tiny(Path("nowhere"), "method=transform2act_attributes", "env.max_steps=20", env=env))
+    plan = RunSetup.of(tiny(Path("nowhere"), "method=transform2act_attributes", "env.max_steps=20", env=env))
     context = Context(plan.task, plan.budget, Streams(0), Ledger(plan.budget.steps), 2, 0, "cpu")
     with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
         assert isinstance(method, Transform2Act)

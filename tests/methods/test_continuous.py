@@ -18,7 +18,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance
 from codesign_bench.experiment.equality import must_equal
 from codesign_bench.experiment.method import Context
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.learning.critic import GraphCritic
@@ -49,7 +49,7 @@ def tiny(method: str, *overrides: str, env: str = "swimmer") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def opened(config: dict[str, Any]) -> Iterator[Continuous]:
-    plan = Plan.of(config)
+    plan = RunSetup.of(config)
     ledger = Ledger(plan.budget.steps)
     context = Context(plan.task, plan.budget, Streams(plan.settings.seed), ledger, plan.settings.sampler.groups, 0, "cpu")
     with contextlib.closing(plan.method_class(plan.method_config, context)) as method:
@@ -94,7 +94,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 @pytest.mark.parametrize("preset", options_of("budget"))
 @pytest.mark.parametrize("method", ["continuous", "expert"])
 def test_designs_and_quotas_of_the_presets(method: str, preset: str) -> None:
-    plan = Plan.of(load_config("config", [f"method={method}", f"budget={preset}"]))
+    plan = RunSetup.of(load_config("config", [f"method={method}", f"budget={preset}"]))
     pairs, quota = antithetic_pairs(plan.budget.batch, plan.task.config.max_steps, plan.settings.sampler.groups)
     iterations = plan.budget.steps // plan.iteration_steps
     assert {"paper": (1000, 50, 1000), "pilot": (200, 10, 1000), "smoke": (4, 10, 1000)}[preset] == (iterations, 2 * pairs, quota)
@@ -194,7 +194,7 @@ def test_returns_that_reach_the_distribution(watched: Watched) -> None:
 def test_the_expert_is_plain_ppo() -> None:
     """Against a loop that knows nothing of populations."""
     config = tiny("expert")
-    plan, streams = Plan.of(config), Streams(0)
+    plan, streams = RunSetup.of(config), Streams(0)
     task = plan.task.with_expert()
     torch.manual_seed(streams.integer("networks"))
     controller = Controller(task, plan.method_config.controller)

@@ -11,7 +11,7 @@ import torch
 from codesign_bench.configuration import load_config
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Context
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.sampler import Sampler, random_policy
@@ -32,7 +32,7 @@ def returns_of_a_random_policy(task: Task) -> list[float]:
 def returns_of_learning(seed: int) -> tuple[float, float, Task]:
     """Deterministic return before and after."""
     torch.set_num_threads(1)
-    plan = Plan.of(load_config("config", [*OVERRIDES, f"seed={seed}"]))
+    plan = RunSetup.of(load_config("config", [*OVERRIDES, f"seed={seed}"]))
     streams = Streams(seed)
     context = Context(plan.task, plan.budget, streams, Ledger(plan.budget.steps), 2, 0, "cpu")
     with contextlib.closing(plan.method_class(plan.method_config, context)) as method:

@@ -57,7 +57,7 @@ def test_a_run_stopped_between_cohorts(tmp_path: Path, monkeypatch: pytest.Monke
     assert runner.run(config, []) == "done"
     expected = tables(config)
     stopped = merged(config, {"results": str(tmp_path / "two")})
-    save, record = runner.Run.save, runner.Run.record
+    save, record = runner.LiveRun.save, runner.LiveRun.record
     for steps in (160, 480, 640, 800):
 
         def stop(job: Any, steps: int = steps) -> None:
@@ -65,7 +65,7 @@ def test_a_run_stopped_between_cohorts(tmp_path: Path, monkeypatch: pytest.Monke
             if job.ledger.charged == steps:
                 raise Stopped
 
-        monkeypatch.setattr(runner.Run, "save", stop)
+        monkeypatch.setattr(runner.LiveRun, "save", stop)
         with pytest.raises(Stopped):
             runner.run(stopped, [])
 
@@ -73,8 +73,8 @@ def test_a_run_stopped_between_cohorts(tmp_path: Path, monkeypatch: pytest.Monke
         record(job, evaluation)
         raise Stopped
 
-    monkeypatch.setattr(runner.Run, "save", save)
-    monkeypatch.setattr(runner.Run, "record", lost)
+    monkeypatch.setattr(runner.LiveRun, "save", save)
+    monkeypatch.setattr(runner.LiveRun, "record", lost)
     with pytest.raises(Stopped):
         runner.run(stopped, [])
     monkeypatch.undo()

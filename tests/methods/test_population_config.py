@@ -8,7 +8,7 @@ import pytest
 
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from tests.methods.population import make, small
 
 METHODS = ("nge", "ess", "rgs")
@@ -17,7 +17,7 @@ METHODS = ("nge", "ess", "rgs")
 @pytest.mark.parametrize("method", METHODS)
 def test_numbers_of_the_comparison(method: str) -> None:
     """The table of Transform2Act's appendix, and the operators of NGE's released code."""
-    plan = Plan.of(load_config("config", [f"method={method}"]))
+    plan = RunSetup.of(load_config("config", [f"method={method}"]))
     config: Any = plan.method_config
     assert config.controller.gnn == ((64, 64, 64) if method == "nge" else None)
     assert config.controller.mlp == (128, 128)
@@ -26,7 +26,7 @@ def test_numbers_of_the_comparison(method: str) -> None:
     ppo = config.ppo
     assert (ppo.policy_lr, ppo.value_lr) == (5e-5, 3e-4)
     assert (ppo.clip, ppo.minibatch, ppo.passes, ppo.gae_lambda, ppo.gamma) == (0.2, 2048, 10, 0.95, 0.995)
-    assert Plan.of(load_config("config", [f"method={method}", "env=gap"])).method_config.ppo.gamma == 0.999
+    assert RunSetup.of(load_config("config", [f"method={method}", "env=gap"])).method_config.ppo.gamma == 0.999
     assert config.inner_iterations == 1
     if method == "rgs":
         assert config.redraw_every == 0
@@ -58,7 +58,7 @@ def test_cohorts_take_at_least_the_batch_of_a_single_agent(budget: str, cohort: 
 @pytest.mark.parametrize(("budget", "steps"), [("paper", 50_000_000), ("pilot", 2_000_000), ("smoke", 40_000)])
 @pytest.mark.parametrize("method", METHODS)
 def test_presets_come_out_exactly(method: str, budget: str, steps: int) -> None:
-    plan = Plan.of(load_config("config", [f"method={method}", f"budget={budget}"]))
+    plan = RunSetup.of(load_config("config", [f"method={method}", f"budget={budget}"]))
     assert plan.budget.steps == steps
     assert steps % plan.iteration_steps == 0
     if budget == "paper":
@@ -67,7 +67,7 @@ def test_presets_come_out_exactly(method: str, budget: str, steps: int) -> None:
 
 def test_a_budget_that_is_no_whole_number_of_generations_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"budget.steps is 1000; .* iterations of 320 steps, nearest 960 and 1280"):
-        Plan.of(small("nge", "budget.steps=1000"))
+        RunSetup.of(small("nge", "budget.steps=1000"))
 
 
 @pytest.mark.parametrize(

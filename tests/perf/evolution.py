@@ -12,7 +12,7 @@ import torch
 
 from codesign_bench.configuration import load_config
 from codesign_bench.experiment.method import Context, Method
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.simulation.budget import Ledger
@@ -30,7 +30,7 @@ SHAPES = {
 
 
 def make_method(name: str, env: str, task_of: Callable[[Task], Task], *overrides: str) -> Any:
-    plan = Plan.of(load_config("config", [f"method={name}", f"env={env}", *overrides]))
+    plan = RunSetup.of(load_config("config", [f"method={name}", f"env={env}", *overrides]))
     groups = plan.settings.sampler.groups
     context = Context(task_of(plan.task), plan.budget, Streams(0), Ledger(plan.budget.steps), groups, plan.workers, "cpu")
     return plan.method_class(plan.method_config, context)

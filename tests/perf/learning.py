@@ -15,7 +15,7 @@ import torch
 from codesign_bench.configuration import load_config
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Context
-from codesign_bench.experiment.runner import Plan
+from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.learning.batch import Steps, steps_of_rollout
 from codesign_bench.learning.memory import keep_freed_memory
@@ -35,7 +35,7 @@ SLOTS, BODIES, BATCH = 25, 8, 50_000
 
 
 def make_method(env: str, *overrides: str) -> Transform2Act:
-    plan = Plan.of(load_config("config", [f"env={env}", "method=transform2act", "workers=0", *overrides]))
+    plan = RunSetup.of(load_config("config", [f"env={env}", "method=transform2act", "workers=0", *overrides]))
     context = Context(plan.task, plan.budget, Streams(0), Ledger(plan.budget.steps), plan.settings.sampler.groups, plan.workers, "cpu")
     method = plan.method_class(plan.method_config, context)
     assert isinstance(method, Transform2Act)

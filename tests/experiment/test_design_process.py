@@ -9,8 +9,8 @@ import numpy as np
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import skeleton_transform
+from codesign_bench.experiment.design_process import design_process
 from codesign_bench.experiment.load import load_champion
-from codesign_bench.experiment.process import design_process
 from codesign_bench.simulation.episode import SKELETON, Stage
 from codesign_bench.simulation.sampler import Sampler
 from tests.experiment.tiny import folder_of
