@@ -72,10 +72,11 @@ test-full: $(STAMP)  ## all tests, with learning and fault injection
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
-lint: $(STAMP)  ## ruff and mypy
+lint: $(STAMP)  ## ruff, mypy, and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(RUN) -m mypy
+	$(BIN)/lint-imports
 
 perf: $(STAMP)  ## speed as ratios within one run; fails below a bar
 	$(RUN) -m tests.perf

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.load import Which
-from codesign_bench.experiment.reevaluation import FILES, FreshEpisodes, reevaluate
+from codesign_bench.experiment.reevaluate import reevaluate
+from codesign_bench.experiment.reevaluation import FILES, FreshEpisodes, Which
 from codesign_bench.structured import build
 
 

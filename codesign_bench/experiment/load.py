@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.method import Agent, Context
+from codesign_bench.experiment.reevaluation import Which
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import LiveRun, RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
-
-Which = Literal["champion", "incumbent"]
-"""Of a run's agents: the one to evaluate now, or the fittest of all iterations, which some methods keep beside it."""
 
 
 def load_config_of(path: Path) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.load import load_champion, load_state
 from codesign_bench.experiment.motion import Motion, record
-from codesign_bench.experiment.reevaluation import FOLDER, Reevaluation, reevaluate
+from codesign_bench.experiment.reevaluate import FOLDER, reevaluate
+from codesign_bench.experiment.reevaluation import Reevaluation
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.sampler import Sampler
