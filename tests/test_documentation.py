@@ -18,8 +18,12 @@ from codesign_bench.launching.sweep import Launch, Sweep, run_sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "methods").glob("*/README.md"))]
-THEIRS = {"hill_climber": "rgs", "crawl": "gap"}
-"""Names of the packages that docs/ writes, and what stands in for them here."""
+THEIRS = {
+    path.stem: ours
+    for group, ours in (("method", "rgs"), ("env", "gap"))
+    for path in ROOT.glob(f"tests/third_party/*/*/conf/{group}/*.yaml")
+}
+"""Names of the packages that docs/ writes, and what stands in for them where they are not installed."""
 
 
 def examples(file: Path) -> list[str]:
@@ -66,12 +70,11 @@ def understand(arguments: list[str]) -> None:
     command, words = cli.split(arguments)
     asked = cli.flags(words)
     import_module(f"codesign_bench.commands.{command}")
+    experiment = any(word.startswith("experiment=") for word in asked.overrides)
+    few = ["seed=0", *(["env=gap"] if experiment else [])]  # the last one counts; one run of each method says as much as hundreds
     if command == "bench":
-        words = (
-            asked.overrides if any(word.startswith("experiment=") for word in asked.overrides) else ["experiment=bench", *asked.overrides]
-        )
-        run_sweep(words, Understood())
+        run_sweep([*([] if experiment else ["experiment=bench"]), *asked.overrides, *few], Understood())
     elif command == "run" and (asked.multirun or asks_for_many(asked.overrides)):
-        run_sweep(asked.overrides, Understood())
+        run_sweep([*asked.overrides, *few], Understood())
     elif asked.overrides and not asked.shell_completion:
         load_config(cli.config_of(command), [word for word in asked.overrides if word != "env=all"])
