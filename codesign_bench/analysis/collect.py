@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from codesign_bench.analysis import looks
 from codesign_bench.analysis.comparable import LeftOut, comparable, differing, mixed
 from codesign_bench.analysis.reading import CACHE, NEEDED, Entry, Run, load_memory, read_if_changed, run_of, save_memory
 from codesign_bench.errors import ConfigError
@@ -52,13 +53,27 @@ class Collection:
     notes: tuple[str, ...] = ()
     """Sentences for the face of every figure."""
 
-    @property
+    @cached_property
     def envs(self) -> tuple[str, ...]:
-        return tuple(sorted({run.env for run in self.runs}))
+        """In the order of figures, as the methods."""
+        return looks.ordered_envs(run.env for run in self.runs)
 
-    @property
+    @cached_property
     def methods(self) -> tuple[str, ...]:
-        return tuple(sorted({run.method for run in self.runs}))
+        return looks.ordered(run.method for run in self.runs)
+
+    @cached_property
+    def looks(self) -> dict[str, looks.Look]:
+        """Of its methods; see `label` for one that it may not have."""
+        return looks.looks({run.method: run.config["method"] for run in self.runs})
+
+    def label(self, method: str) -> str:
+        return self.looks[method].label if method in self.looks else method
+
+    def title(self, env: str) -> str:
+        """Of an environment, for people."""
+        found = next((run.config["env"].get("title") for run in self.runs if run.env == env), None)
+        return found if isinstance(found, str) and found else env
 
     def of(self, env: str, method: str) -> tuple[Run, ...]:
         """The runs of one curve, by seed."""
@@ -132,7 +147,7 @@ def collect(
     """Reads a study. `envs` and `methods` narrow it down before anything is compared."""
     folder = study_folder(results, study)
     paths = sorted(path for path in folder.glob("*/*/seed_*") if path.is_dir())
-    paths = [p for p in paths if (envs is None or p.parts[-3] in envs) and (methods is None or p.parts[-2] in methods)]
+    paths = [p for p in paths if (not envs or p.parts[-3] in envs) and (not methods or p.parts[-2] in methods)]
     names = {path: str(path.relative_to(folder)) for path in paths}
     known = load_memory(folder / CACHE) if cache else {}
     entries = {path: read_if_changed(path, known.get(name)) for path, name in names.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from codesign_bench.analysis.reading import Run
+from codesign_bench.experiment.run_folder import deciding
 
 STRICT_VERSIONS = ("mujoco", "codesign-bench")
 """Packages whose version changes results by itself."""
@@ -40,14 +41,14 @@ def version_of(run: Run, package: str) -> str:
 
 
 def _parts(*keys: str) -> Callable[[Run], dict[str, Any]]:
-    return lambda run: {key: run.config.get(key) for key in keys}
+    return lambda run: {key: value for key, value in deciding(run.config).items() if key in keys}
 
 
 _RULES = (
-    _Rule("budget", lambda run: (), lambda run: {key: run.budget.get(key) for key in ("name", "steps", "evaluate_every")}),
+    _Rule("budget", lambda run: (), lambda run: {key: run.config["budget"].get(key) for key in ("name", "steps", "evaluate_every")}),
     *(_Rule(f"{package} version", lambda run: (), partial(version_of, package=package)) for package in STRICT_VERSIONS),
     _Rule("configuration", lambda run: run.env, _parts("env", "evaluation")),
-    _Rule("configuration", lambda run: (run.env, run.method), lambda run: {**_parts("method", "sampler")(run), "budget": run.budget}),
+    _Rule("configuration", lambda run: (run.env, run.method), _parts("method", "sampler", "budget")),
 )
 """The last one is the method's own."""
 

@@ -6,7 +6,6 @@ taken at the last step that both studies reached in an environment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,29 +13,23 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis import measures, statistics, style
+from codesign_bench.analysis import looks, measures, style
 from codesign_bench.analysis.collect import Collection, collect, unlike
 from codesign_bench.analysis.comparable import own_differences
 from codesign_bench.analysis.tables import Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
-COLUMNS = [
-    *("env", "method", "other", "steps", "seeds", "other_seeds", "mean", "other_mean", "difference", "low", "high"),
-    *("improvement", "improvement_low", "improvement_high", "cliffs_delta", "hedges_g"),
-]
-
-
 LONGEST = 60
 """Letters of a pair's names at the left."""
 
 
-def other_study(path: str, study: str, force: bool = False, envs: Sequence[str] | None = None) -> Collection:
+def other_study(path: str, study: str, force: bool = False) -> Collection:
     """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
     folder = Path(path)
     if any(folder.glob("*/*/seed_*")):
-        return collect(folder.parent, folder.name, force=force, envs=envs)
+        return collect(folder.parent, folder.name, force=force)
     if (folder / study).is_dir():
-        return collect(folder, study, force=force, envs=envs)
+        return collect(folder, study, force=force)
     raise ConfigError(f"against is '{path}'; allowed is the folder of a study, or a folder of results with a study '{study}'.")
 
 
@@ -46,15 +39,15 @@ def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd
     if problems and not force:
         raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with force=true they are compared all the same.")
     rows = []
-    for env in style.ordered_envs(set(mine.envs) & set(theirs.envs)):
+    for env in looks.ordered_envs(set(mine.envs) & set(theirs.envs)):
         at = min(mine.horizon(env), theirs.horizon(env))
-        for method in style.ordered(run.method for run in mine.runs if run.env == env):
-            rivals = [method] if theirs.of(env, method) else style.ordered(run.method for run in theirs.runs if run.env == env)
+        for method in looks.ordered(run.method for run in mine.runs if run.env == env):
+            rivals = [method] if theirs.of(env, method) else looks.ordered(run.method for run in theirs.runs if run.env == env)
             for other in rivals:
                 a, b = _at(mine, env, method, at), _at(theirs, env, other, at)
                 if len(a) and len(b):
-                    rows.append({"env": env, "method": method, "other": other, "steps": at, **_numbers(a, b)})
-    return pd.DataFrame(rows, columns=COLUMNS)
+                    rows.append({"env": env, "method": method, "other": other, "steps": at, **measures.pair([a], [b])})
+    return pd.DataFrame(rows, columns=["steps", *measures.PAIR_COLUMNS])
 
 
 def _at(collection: Collection, env: str, method: str, steps: float) -> Any:
@@ -62,31 +55,13 @@ def _at(collection: Collection, env: str, method: str, steps: float) -> Any:
     return values[np.isfinite(values)]
 
 
-def _numbers(a: Any, b: Any) -> dict[str, float]:
-    gap, chance = statistics.difference_of_means(a, b), statistics.probability_of_improvement([a], [b])
-    return {
-        "seeds": len(a),
-        "other_seeds": len(b),
-        "mean": float(a.mean()),
-        "other_mean": float(b.mean()),
-        "difference": gap.value,
-        "low": gap.low,
-        "high": gap.high,
-        "improvement": chance.value,
-        "improvement_low": chance.low,
-        "improvement_high": chance.high,
-        "cliffs_delta": statistics.cliffs_delta(a, b),
-        "hedges_g": statistics.hedges_g(a, b),
-    }
-
-
 def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
     rows = tuple(
         (
-            style.env_title(row["env"]),
-            style.label(row["method"]),
-            style.label(row["other"]),
-            f"{row['seeds']}, {row['other_seeds']}",
+            mine.title(row["env"]),
+            mine.label(row["method"]),
+            theirs.label(row["other"]),
+            f"{row['runs']}, {row['other_runs']}",
             style.count(row["steps"]),
             number(row["mean"]),
             number(row["other_mean"]),
@@ -124,33 +99,32 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
     """Differences with intervals: pairs down, environments across."""
     foot = style.wrapped(_notes(mine, theirs))
     nothing = f"no {'evaluation' if set(mine.envs) & set(theirs.envs) else 'environment'} in common"
-    envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row) for row in frame.to_dict("records")]
+    envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row, mine, theirs) for row in frame.to_dict("records")]
     labels = list(dict.fromkeys(pairs))
     height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
     canvas = Figure(figsize=(style.WIDTH, height))
-    look = style.looks([*mine.methods, *theirs.methods])
     left = 0.03 + 0.0068 * min(LONGEST, max(map(len, labels), default=0))
     edges = {"left": left, "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
     grid = canvas.add_gridspec(1, len(envs), **edges, wspace=0.12)
     for i, env in enumerate(envs):
         axes = canvas.add_subplot(grid[0, i])
         for row in frame[frame["env"] == env].to_dict("records"):
-            colour, y = look[row["method"]].colour, labels.index(_pair(row))
+            look, y = mine.looks[row["method"]], labels.index(_pair(row, mine, theirs))
             if np.isfinite(row["low"]):
-                axes.plot([row["low"], row["high"]], [y, y], color=colour, lw=3, alpha=0.4, solid_capstyle="butt")
-            axes.plot(row["difference"], y, marker=look[row["method"]].marker, color=colour, ms=4.5, markeredgewidth=0)
+                axes.plot([row["low"], row["high"]], [y, y], color=look.colour, lw=3, alpha=0.4, solid_capstyle="butt")
+            axes.plot(row["difference"], y, marker=look.marker, color=look.colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
         axes.set_yticks(range(len(labels)), [style.plain(style.short(text, LONGEST)) for text in labels] if i == 0 else [""] * len(labels))
         axes.set_ylim(max(len(labels), 1) - 0.5, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
         axes.locator_params(axis="x", nbins=4)
-        axes.set_title(style.plain(style.env_title(env)) if env else nothing)
+        axes.set_title(style.plain(mine.title(env)) if env else nothing)
     canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
     style.note(canvas, foot)
     return canvas
 
 
-def _pair(row: dict[str, Any]) -> str:
-    same = row["method"] == row["other"]
-    return style.label(row["method"]) if same else f"{style.label(row['method'])} against {style.label(row['other'])}"
+def _pair(row: dict[str, Any], mine: Collection, theirs: Collection) -> str:
+    one, other = mine.label(row["method"]), theirs.label(row["other"])
+    return one if row["method"] == row["other"] else f"{one} against {other}"

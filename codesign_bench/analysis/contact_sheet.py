@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
-from codesign_bench.analysis.style import ENV_TITLES
-from codesign_bench.design.graph import Design
+from codesign_bench.analysis.style import font
 from codesign_bench.simulation.rendering import Picture
-from codesign_bench.simulation.showing import random_design, starting_pose
-from codesign_bench.tasks import TASKS, Task, make_task
+from codesign_bench.simulation.showing import grown_design, starting_pose
+from codesign_bench.tasks import TASKS, make_task
 
 TILE = (480, 360)
 
@@ -19,13 +18,14 @@ def contact_sheet(seed: int, agents: int) -> Image.Image:
     width, height = TILE
     band = 44
     sheet = Image.new("RGB", (width * len(TASKS), band + height * agents), "white")
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(24)
+    draw = ImageDraw.Draw(sheet)
     for column, name in enumerate(TASKS):
         task = make_task(name)
         rng = np.random.default_rng([seed, column])
-        draw.text((width * column + width // 2, band // 2), ENV_TITLES[name], fill="#222222", font=font, anchor="mm")
+        title = task.config.title
+        draw.text((width * column + width // 2, band // 2), title, fill="#222222", font=font(24), anchor="mm")
         for row in range(agents):
-            design = _grown(task, rng)
+            design = grown_design(task, rng)
             picture = Picture(design, task, width=2 * width, height=2 * height)
             tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
             picture.close()
@@ -35,11 +35,3 @@ def contact_sheet(seed: int, agents: int) -> Image.Image:
     for row in range(1, agents):
         draw.line([(0, band + height * row), (sheet.width, band + height * row)], fill="white", width=6)
     return sheet
-
-
-def _grown(task: Task, rng: np.random.Generator) -> Design:
-    """A random design in which something has grown, so that there is something to see."""
-    while True:
-        design = random_design(task, rng)
-        if design.num_nodes >= task.initial_design.num_nodes + 3:
-            return design

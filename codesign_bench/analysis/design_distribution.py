@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from codesign_bench.analysis.style import styled
 from codesign_bench.errors import ConfigError
 
 COLUMNS = ("iteration", "steps", "part", "attribute", "mu", "sigma", "value")
@@ -19,7 +20,7 @@ PLACES = (
     ("start extension",),
 )
 """Attributes by the column of the figure that they stand in."""
-PANEL = (2.7, 1.75)
+PANEL = (2.1, 1.35)
 """Inches."""
 COLOUR = "#31688e"
 
@@ -42,6 +43,7 @@ def read_distribution(run: Path) -> pd.DataFrame:
     return table
 
 
+@styled()
 def draw_distribution(table: pd.DataFrame, title: str) -> Any:
     """A figure with one row per part and one column per kind of attribute: mu, and a band of one sigma around it."""
     from matplotlib.figure import Figure
@@ -63,9 +65,9 @@ def draw_distribution(table: pd.DataFrame, title: str) -> Any:
         ax.yaxis.set_major_locator(MaxNLocator(5))
     low, high = (table["mu"] - table["sigma"]).min(), (table["mu"] + table["sigma"]).max()
     axes[0, 0].set_ylim(low - 0.05 * (high - low) - 1e-3, high + 0.3 * (high - low) + 1e-3)  # room for the text
-    figure.suptitle(title, fontsize=11)
-    figure.supxlabel(f"environment steps ({unit})", fontsize=9)
-    figure.supylabel("mu ± sigma (0: the expert)", fontsize=9)
+    figure.suptitle(title)
+    figure.supxlabel(f"environment steps ({unit})")
+    figure.supylabel("mu ± sigma (0: the expert)")
     return figure
 
 
@@ -74,16 +76,13 @@ def _draw_attribute(ax: Any, rows: pd.DataFrame, factor: float, name: str) -> No
     ax.axhline(0, color="#999999", linewidth=0.6)
     ax.fill_between(steps, mu - sigma, mu + sigma, color=COLOUR, alpha=0.22, linewidth=0)
     ax.plot(steps, mu, color=COLOUR, linewidth=1.3)
-    ax.set_title(name, fontsize=8.5, pad=3)
+    ax.set_title(name, pad=3)
     first, last = rows.iloc[0], rows.iloc[-1]
     sign = np.sign(first.value) if name.endswith(", length") else 1.0  # a bone that points backwards is not of negative length
     before, now = sign * first.value, sign * last.value
     value = f"{before:.0f} → {now:.0f}" if name.endswith(", motor strength") else f"{_metres(before)} → {_metres(now)} m"
     text = f"{value}\nsigma {first.sigma:.2f} → {last.sigma:.2f}"
     ax.text(0.03, 0.96, text, transform=ax.transAxes, fontsize=6.5, color="#333333", verticalalignment="top", linespacing=1.25)
-    ax.tick_params(labelsize=7)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
 
 
 def _metres(value: float) -> str:
@@ -93,6 +92,5 @@ def _metres(value: float) -> str:
 def save_distribution(run: Path, title: str, out: Path) -> pd.DataFrame:
     """Draws the run's table into a file; returns what was drawn."""
     table = read_distribution(run)
-    figure = draw_distribution(table, title)
-    figure.savefig(out, dpi=150)
+    draw_distribution(table, title).savefig(out, dpi=170)
     return table

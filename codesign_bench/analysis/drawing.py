@@ -1,56 +1,29 @@
-"""Designs as vector drawings: capsules in parallel projection, from the MJCF that a run left on disk. Kinematics only, nothing moves.
-
-robot = load(run.path / "designs" / "final.xml")      None if there is none that can be read
-draw(axes, robot, View.of(run.config["env"]))
-"""
+"""Designs as vector drawings: the capsules of a robot in parallel projection. Nothing moves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from codesign_bench.design.scene import Ground
+from codesign_bench.analysis.robot import Robot
+from codesign_bench.design import colours
+from codesign_bench.design.scene import Ground, Scene
 from codesign_bench.errors import ConfigError
-from codesign_bench.quiet import be_quiet
 from codesign_bench.structured import build
 
 Array = NDArray[Any]
 
-BONES = ("#5B6470", "#E08A3C", "#3E8FB8", "#86A93A", "#A8659A")
-"""By depth, the root first; deeper ones repeat the last."""
-JOINT = "#FFE08A"
 GROUND, EARTH, WATER = "#8C8C8C", "#ECEAE4", "#E8F2F8"
 CAMERA = (115.0, -40.0)
 """Azimuth and elevation in degrees of robots that move freely."""
 ROUND = np.linspace(-np.pi / 2, np.pi / 2, 15)
-
-
-@dataclass(frozen=True)
-class Robot:
-    """Capsules `start` to `end` [parts, 3] of `radius` [parts] at `depth` [parts] of the tree, hinges
-    [joints, 3] and the root's position [3], metres."""
-
-    start: Array
-    end: Array
-    radius: Array
-    depth: Array
-    hinges: Array
-    hinge_radius: Array
-    root: Array
-    bodies: int
-
-    def moved(self, by: Array) -> Robot:
-        return replace(self, start=self.start + by, end=self.end + by, hinges=self.hinges + by, root=self.root + by)
 
 
 @dataclass(frozen=True)
@@ -61,14 +34,16 @@ class View:
     ground: Ground
 
     @staticmethod
-    def of(env: Mapping[str, Any]) -> View:
+    def of(scene: Scene, plane: str) -> View:
+        return View("oblique" if scene.root == "free" else "side" if plane == "xz" else "top", scene.ground)
+
+    @staticmethod
+    def of_config(env: Mapping[str, Any]) -> View:
         """From the env part of a configuration; an unknown one is looked at obliquely, without a ground."""
         try:
-            root, plane = env["scene"]["root"], env["design"]["plane"]
-            ground = build(Ground, env["scene"]["ground"], "env.scene.ground")
+            return View.of(build(Scene, env["scene"], "env.scene"), env["design"]["plane"])
         except (KeyError, TypeError, ConfigError):
             return View("oblique", Ground("none"))
-        return View("oblique" if root == "free" else "side" if plane == "xz" else "top", ground)
 
     @property
     def axes(self) -> tuple[Array, Array, Array]:
@@ -93,50 +68,6 @@ class View:
             return robot.moved(-middle)
         low = np.min(np.minimum(robot.start[:, 2], robot.end[:, 2]) - robot.radius)
         return robot.moved(np.array([0, 0, self.ground.top - low]))
-
-
-def load(path: Path) -> Robot | None:
-    try:
-        return robot_of(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-@lru_cache(maxsize=1024)
-def robot_of(mjcf: str) -> Robot | None:
-    """The parts of the model in its reference pose; None if MuJoCo refuses the text or it holds no robot."""
-    import mujoco
-
-    be_quiet()
-    try:
-        model = mujoco.MjModel.from_xml_string(mjcf)
-    except (ValueError, mujoco.FatalError):
-        return None
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    mine = np.flatnonzero((model.geom_bodyid > 0) & (model.geom_contype + model.geom_conaffinity > 0))
-    if not len(mine):
-        return None
-    centre, size = data.geom_xpos[mine], model.geom_size[mine]
-    along = data.geom_xmat[mine].reshape(-1, 3, 3)[:, :, 2]
-    is_long = np.isin(model.geom_type[mine], (int(mujoco.mjtGeom.mjGEOM_CAPSULE), int(mujoco.mjtGeom.mjGEOM_CYLINDER)))
-    half = np.where(is_long, size[:, 1], 0.0)[:, None] * along
-    depth = np.zeros(model.nbody, dtype=int)
-    for body in range(2, model.nbody):
-        depth[body] = depth[model.body_parentid[body]] + 1
-    bodies = model.geom_bodyid[mine]
-    hinge = np.flatnonzero((model.jnt_type == int(mujoco.mjtJoint.mjJNT_HINGE)) & (depth[model.jnt_bodyid] > 0))
-    thick = {int(body): float(size[bodies == body, 0].max()) for body in np.unique(bodies)}
-    return Robot(
-        start=centre - half,
-        end=centre + half,
-        radius=size[:, 0].copy(),
-        depth=depth[bodies],
-        hinges=data.xanchor[hinge].copy(),
-        hinge_radius=np.array([thick.get(int(body), 0.05) for body in model.jnt_bodyid[hinge]]),
-        root=data.xpos[1].copy(),
-        bodies=model.nbody - 1,
-    )
 
 
 def extent(robots: Iterable[Robot], view: View) -> tuple[float, float, float, float]:
@@ -217,7 +148,7 @@ def _bones(axes: Axes, robot: Robot, view: View) -> None:
     shapes, faces, edges = [], [], []
     start, end = view.flat(robot.start), view.flat(robot.end)
     for i in order:
-        colour = np.array(to_rgb(BONES[min(int(robot.depth[i]), len(BONES) - 1)]))
+        colour = np.array(colours.rgb(colours.bone(int(robot.depth[robot.body[i]]))))
         radius = robot.radius[i]
         shine = np.array([-0.18, 0.22]) * radius
         for inner, face in ((1.0, colour), (0.6, colour + 0.22 * (1 - colour)), (0.28, colour + 0.42 * (1 - colour))):
@@ -230,10 +161,11 @@ def _bones(axes: Axes, robot: Robot, view: View) -> None:
 
 
 def _hinges(axes: Axes, robot: Robot, view: View) -> None:
-    torso = robot.radius[robot.depth == 0].max(initial=0.0)
-    seen = np.linalg.norm(robot.hinges - robot.root, axis=-1) >= torso if view.kind == "oblique" else np.ones(len(robot.hinges), bool)
-    discs = [_stadium(c, c, 0.42 * r) for c, r in zip(view.flat(robot.hinges[seen]), robot.hinge_radius[seen], strict=True)]
-    axes.add_collection(PolyCollection(discs, facecolors=JOINT, edgecolors="#5A4A10", linewidths=0.35, zorder=3))
+    torso = robot.radius[robot.body == 0].max(initial=0.0)
+    hinges, thick = robot.position[1:], robot.radius[np.searchsorted(robot.body, np.arange(1, robot.num_bodies))]
+    seen = np.linalg.norm(hinges - robot.position[0], axis=-1) >= torso if view.kind == "oblique" else np.ones(len(hinges), bool)
+    discs = [_stadium(c, c, 0.42 * r) for c, r in zip(view.flat(hinges[seen]), thick[seen], strict=True)]
+    axes.add_collection(PolyCollection(discs, facecolors=colours.HINGE, edgecolors="#5A4A10", linewidths=0.35, zorder=3))
 
 
 def _stadium(start: Array, end: Array, radius: float) -> Array:

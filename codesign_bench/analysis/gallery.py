@@ -10,20 +10,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
+from codesign_bench.analysis.champions import FINAL, Champion
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.robot import read_design
-from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
+from codesign_bench.analysis.looks import ordered
+from codesign_bench.analysis.style import count, font
 from codesign_bench.analysis.tables import number
 from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.motion import FRAMES_PER_SECOND, Motion, record
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.rendering import Picture, save_png, save_video
 from codesign_bench.simulation.showing import starting_pose
-from codesign_bench.tasks import Task
+from codesign_bench.tasks import Task, task_from_config
 
 Array = NDArray[Any]
 LARGEST_SHEET = 16_000
@@ -35,41 +37,38 @@ INK, FAINT = "#222222", "#777777"
 
 
 @dataclass(frozen=True)
-class Champion:
-    """What is drawn in one tile; poses [frames, coordinates] are FRAMES_PER_SECOND apart."""
+class Tile:
+    """A champion in its task; poses [frames, coordinates] are FRAMES_PER_SECOND apart."""
 
-    run: Run
-    final: float
-    design: Design
+    champion: Champion
     task: Task
     poses: Array
     ended: bool
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A champion, or why there is none to draw."""
+class Nothing:
+    """Why there is nothing to draw in a place."""
 
-    champion: Champion | None
-    reason: str = ""
+    reason: str
 
 
 def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict[str, Run]]]:
     """The rows of the sheet: a title, and the run to show for each method that has one."""
     rows = []
-    for env in ordered_envs(collection.envs):
+    for env in collection.envs:
         runs = [run for run in collection.runs if run.env == env]
         if seed == "best":
             about = f"best of {_range([len(collection.of(env, method)) for method in {run.method for run in runs}])} seeds"
             rows.append(
                 (
-                    f"{env_title(env)}, {about}, {_range([run.steps for run in runs])} steps",
+                    f"{collection.title(env)}, {about}, {_range([run.steps for run in runs])} steps",
                     {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}},
                 )
             )
             continue
         shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
-        rows += [(f"{env_title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
+        rows += [(f"{collection.title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
     return rows
 
 
@@ -78,17 +77,21 @@ def _range(numbers: Sequence[int]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: bool = False) -> Tile:
+def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: bool = False) -> Tile | Nothing:
     if run is None:
-        return Tile(None, LEFT_OUT if left_out else NO_RUN)
+        return Nothing(LEFT_OUT if left_out else NO_RUN)
     try:
-        design, task = read_design(run.path, "final", run.config["env"])
-        motion = motion_of(run, design, seconds) if seconds > 0 else None
-        poses = starting_pose(design, task, np.random.default_rng(run.seed))[None] if motion is None else motion_frames(motion, seconds)
+        stored = StoredDesign.load(run.path / FINAL)
+        task = task_from_config(run.config["env"]).starting_from(stored.design, stored.space)
+        motion = motion_of(run, stored.design, seconds) if seconds > 0 else None
+        start = starting_pose(stored.design, task, np.random.default_rng(run.seed))[None] if motion is None else None
     except CodesignError as error:
-        return Tile(None, str(error))
-    ended = motion is not None and motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds
-    return Tile(Champion(run, collection.final(run), design, task, poses, ended))
+        return Nothing(str(error))
+    champion = Champion(run, collection.final(run), stored)
+    if motion is None:
+        assert start is not None
+        return Tile(champion, task, start, ended=False)
+    return Tile(champion, task, motion_frames(motion, seconds), motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds)
 
 
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
@@ -115,22 +118,22 @@ def motion_frames(motion: Motion, seconds: float) -> Array:
 class Sheet:
     """Titles, and a grid of tiles: one row for each environment (and seed), one column for each method."""
 
-    def __init__(self, rows: Sequence[str], methods: Sequence[str], width: int, height: int) -> None:
+    def __init__(self, rows: Sequence[str], columns: Sequence[str], width: int, height: int) -> None:
         self.width, self.height = width, height
         self.font = max(11, height // 18)
         self.band = round(2.2 * self.font)
-        self.size = (len(methods) * width, self.band + len(rows) * (self.band + height))
+        self.size = (len(columns) * width, self.band + len(rows) * (self.band + height))
         if max(self.size) > LARGEST_SHEET:
             raise ConfigError(
                 f"The gallery would be {self.size[0]} x {self.size[1]} pixels; choose smaller tiles, or some envs and methods."
             )
         self.blank = Image.new("RGB", self.size, "white")
         draw = ImageDraw.Draw(self.blank)
-        for column, method in enumerate(methods):
+        for column, title in enumerate(columns):
             centre = (column * width + width // 2, self.band // 2)
-            draw.text(centre, _short(label(method), width, self.font), fill=INK, font=_font(self.font), anchor="mm")
+            draw.text(centre, _short(title, width, self.font), fill=INK, font=font(self.font), anchor="mm")
         for row, title in enumerate(rows):
-            draw.text((self.font // 2, self.top(row) - self.band // 2), title, fill=INK, font=_font(self.font), anchor="lm")
+            draw.text((self.font // 2, self.top(row) - self.band // 2), title, fill=INK, font=font(self.font), anchor="lm")
 
     def top(self, row: int) -> int:
         return self.band + row * (self.band + self.height) + self.band
@@ -141,10 +144,6 @@ class Sheet:
             left = column * self.width
             image[self.top(row) : self.top(row) + self.height, left + GUTTER : left + self.width - GUTTER] = pixels[:, GUTTER:-GUTTER]
         return image
-
-
-def _font(size: int) -> Any:
-    return ImageFont.load_default(size)
 
 
 def _short(text: str, width: int, size: int) -> str:
@@ -160,7 +159,7 @@ def _captioned(pixels: Array, lines: Sequence[str], colour: str = INK) -> Array:
     draw = ImageDraw.Draw(image)
     for i, line in enumerate(lines):
         text = _short(line, image.width, size)
-        draw.text((size // 2, size // 2 + round(1.25 * size) * i), text, fill=colour, font=_font(size), stroke_width=2, stroke_fill="white")
+        draw.text((size // 2, size // 2 + round(1.25 * size) * i), text, fill=colour, font=font(size), stroke_width=2, stroke_fill="white")
     return np.asarray(image)
 
 
@@ -174,41 +173,42 @@ def _wrapped(text: str, width: int, height: int) -> list[str]:
     return lines
 
 
-def drawn_tile(tile: Tile, distance: float, width: int, height: int) -> Iterator[Array]:
+def drawn_tile(tile: Tile | Nothing, distance: float, width: int, height: int) -> Iterator[Array]:
     """The frames of a tile, one for a picture of something that does not move."""
-    champion = tile.champion
-    if champion is None:
+    if isinstance(tile, Nothing):
         blank = np.full((height, width, 3), 245, dtype=np.uint8)
         yield _captioned(blank, _wrapped(tile.reason, width, height), FAINT)
         return
-    facts = f"return {number(champion.final)}, {champion.design.num_nodes} bodies, seed {champion.run.seed}"
-    picture = Picture(champion.design, champion.task, width, height)
+    champion, design = tile.champion, tile.task.initial_design
+    facts = f"return {number(champion.value)}, {design.num_nodes} bodies, seed {champion.run.seed}"
+    picture = Picture(design, tile.task, width, height)
     picture.keep_distance(distance)
-    for i, pose in enumerate(champion.poses):
-        last = champion.ended and i == len(champion.poses) - 1 and len(champion.poses) > 1
+    for i, pose in enumerate(tile.poses):
+        last = tile.ended and i == len(tile.poses) - 1 and len(tile.poses) > 1
         yield _captioned(picture.frame(pose), [facts, *([f"ended at {i / FRAMES_PER_SECOND:.1f} s"] if last else [])])
     picture.close()
 
 
-def common_distance(tiles: Sequence[Tile], width: int, height: int) -> float:
+def common_distance(tiles: Sequence[Tile | Nothing], width: int, height: int) -> float:
     """Of the camera that frames every champion of a row in its first pose."""
     found = [0.0]
-    for champion in (tile.champion for tile in tiles):
-        if champion is not None:
-            picture = Picture(champion.design, champion.task, width, height)
-            found.append(picture.distance(champion.poses[0]))
+    for tile in tiles:
+        if isinstance(tile, Tile):
+            picture = Picture(tile.task.initial_design, tile.task, width, height)
+            found.append(picture.distance(tile.poses[0]))
             picture.close()
     return max(found)
 
 
-def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile]:
+def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile | Nothing]:
     """Draws the champions into a picture or a video; returns what was drawn."""
     video = out.suffix == ".mp4"
     rows, methods = chosen_runs(collection, seed), ordered({*collection.methods, *(left.path.parts[-2] for left in collection.left_out)})
     if not rows:
         raise ConfigError(f"The study '{collection.study}' has no runs to show{'' if seed in ('best', 'all') else f' with seed {seed}'}.")
-    sheet = Sheet([title for title, _ in rows], methods, width, height)
-    tiles, films = [], []
+    sheet = Sheet([title for title, _ in rows], [collection.label(method) for method in methods], width, height)
+    tiles: list[Tile | Nothing] = []
+    films = []
     for row, (_, runs) in enumerate(rows):
         length = seconds if video else 0.0
         mine = [tile_of(runs.get(method), collection, length, method not in collection.methods) for method in methods]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from codesign_bench.analysis.style import styled
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.rendering import Picture
@@ -102,13 +103,14 @@ def lanes(genealogy: Genealogy) -> dict[int, int]:
     return {species: lane for lane, species in enumerate(order)}
 
 
+@styled()
 def draw_genealogy(genealogy: Genealogy, task: Task, title: str) -> Any:
     """A matplotlib figure: fitness per generation, the tree of all species, and portraits along the champion's lineage."""
     from matplotlib.figure import Figure
 
     line = genealogy.lineage(genealogy.champion)
     portraits = [line[i] for i in np.unique(np.linspace(0, len(line) - 1, min(len(line), MOST_PORTRAITS)).round().astype(int))]
-    figure = Figure(figsize=(12, 10.5), layout="constrained", dpi=120)
+    figure = Figure(figsize=(8.4, 7.4), layout="constrained", dpi=170)
     figure.suptitle(title)
     grid = figure.add_gridspec(3, len(portraits), height_ratios=[1.5, 5.5, 2.2])
     top = figure.add_subplot(grid[0, :])
@@ -128,9 +130,8 @@ def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
     axes.plot(generations, by.median(), color="#44617b", label="median")
     axes.plot(generations, by.max(), color=CHAMPION, label="champion of the generation")
     axes.set_ylabel("fitness")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False, fontsize=8)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     axes.tick_params(labelbottom=False)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
@@ -164,9 +165,10 @@ def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
     axes.set_yticks([])
     axes.set_xlabel("generation")
     axes.set_ylabel(f"{len(lane)} species, by descent")
-    axes.set_title("lineage of the last champion in red", fontsize=8, color=CHAMPION, loc="left", pad=2)
+    axes.set_title("lineage of the last champion in red", color=CHAMPION, loc="left", pad=2)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="y", visible=False)
     return lives
 
 
@@ -190,6 +192,8 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
         name = f"champion, species {number}" if number == species[-1] else f"species {number}"
         birth = f"{mutation}, generation {int(rows['born'].iloc[0])}"
         place.set_title(f"{name}\n{birth}\n{design.num_nodes} bodies, fitness {fitness:.0f}", fontsize=7)
+        place.grid(visible=False)
         place.set_xticks([])
         place.set_yticks([])
+        place.spines[:].set_visible(True)
         place.spines[:].set_color(CHAMPION if number == species[-1] else "#cccccc")

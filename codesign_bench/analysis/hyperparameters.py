@@ -9,7 +9,6 @@ from typing import Any
 
 from codesign_bench.analysis import measures
 from codesign_bench.analysis.collect import Collection
-from codesign_bench.analysis.style import label
 from codesign_bench.analysis.tables import Table
 from codesign_bench.configuration import load_config, options_of, searches
 
@@ -26,10 +25,10 @@ def tables(collection: Collection) -> list[Table]:
 def _table(collection: Collection, name: str, title: str, methods: Sequence[str], rows: Mapping[str, Row], **_: Any) -> Table:
     found = {method: _configurations(collection, method) for method in methods}
     body = [(row["title"], _searched(row), *(_selected(row, found[method]) for method in methods)) for row in rows.values()]
-    sources = [f"{label(m)}: {_source(collection, m, bool(found[m]))}" for m in methods]
+    sources = [f"{collection.label(m)}: {_source(collection, m, bool(found[m]))}" for m in methods]
     short = measures.shortfall(collection, methods, bands=False) if any(run.method in methods for run in collection.runs) else []
     note = f"Searched: the paper's tables. Selected: the configuration ({'; '.join(sources)})."
-    return Table(name, title, ("Hyperparameter", "Searched", *(label(m) for m in methods)), tuple(body), (note, *short), words=2)
+    return Table(name, title, ("Hyperparameter", "Searched", *(collection.label(m) for m in methods)), tuple(body), (note, *short), words=2)
 
 
 def _searched(row: Row) -> str:

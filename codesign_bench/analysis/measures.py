@@ -10,11 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from codesign_bench.analysis import statistics
-from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.collect import KEYS, Collection, Run
 from codesign_bench.analysis.comparable import mixed
-from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, env_title, label, ordered, ordered_envs
+from codesign_bench.analysis.looks import ordered, ordered_envs
+from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count
 
 Array = NDArray[Any]
+NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds")
 FRACTION = 0.5
 """Of the best method's mean final return: the level of `steps_to_level`."""
 MOST_POINTS = 1000
@@ -25,14 +27,15 @@ FEW_SEEDS = 5
 def finals(collection: Collection) -> pd.DataFrame:
     """One row per run: study, env, method, seed, steps, final (return at its last evaluation), area, seconds, and `reached`,
     whether it got as far as the longest run of its environment: only then final and area compare with others'. Areas of an
-    environment begin alike, where all of its methods have been evaluated."""
+    environment begin alike, where all of its methods have been evaluated. Then the last value of every other metric in progress.csv,
+    the task's own among them."""
     rows = []
+    metrics = [name for name in collection.table.columns if name not in (*KEYS, *NOT_METRICS)]
     begins = {env: _begin(collection, env) for env in collection.envs}
     again = collection.reevaluations
     for run in collection.runs:
         horizon = collection.horizon(run.env)
         steps, values = collection.curve(run)
-        _, seconds = collection.curve(run, "seconds")
         rows.append(
             {
                 "study": run.study,
@@ -42,14 +45,21 @@ def finals(collection: Collection) -> pd.DataFrame:
                 "steps": run.steps,
                 "final": float(values[-1]),
                 "area": statistics.area_under_curve(steps, values, begins[run.env], horizon),
-                "seconds": float(seconds[-1]) if len(seconds) else np.nan,
+                "seconds": last(collection, run, "seconds"),
                 "reached": run.steps >= horizon,
                 "reevaluated": again.agents[run.path].return_mean if run.path in again.agents else np.nan,
                 "retrained": again.controllers[run.path].return_mean if run.path in again.controllers else np.nan,
+                **{name: last(collection, run, name) for name in metrics},
             }
         )
     columns = ["study", "env", "method", "seed", "steps", "final", "area", "seconds", "reached", "reevaluated", "retrained"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*columns, *metrics])
+
+
+def last(collection: Collection, run: Run, metric: str) -> float:
+    """Of a run's records; NaN if there is none."""
+    values = collection.curve(run, metric)[1]
+    return float(values[-1]) if len(values) else np.nan
 
 
 def _begin(collection: Collection, env: str) -> float:
@@ -159,25 +169,28 @@ def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
                 (a,), (b,) = scores(frame, method, [env]), scores(frame, other, [env])
                 if len(a) and len(b):
                     shared.append((a, b))
-                    rows.append({"env": env, "method": method, "other": other, **_pair([a], [b])})
+                    rows.append({"env": env, "method": method, "other": other, **pair([a], [b])})
             if len(shared) > 1:
-                rows.append({"env": "all", "method": method, "other": other, **_pair([a for a, _ in shared], [b for _, b in shared])})
+                rows.append({"env": "all", "method": method, "other": other, **pair([a for a, _ in shared], [b for _, b in shared])})
     return pd.DataFrame(rows, columns=PAIR_COLUMNS)
 
 
 PAIR_COLUMNS = [
-    *("env", "method", "other", "runs", "other_runs", "difference", "low", "high"),
+    *("env", "method", "other", "runs", "other_runs", "mean", "other_mean", "difference", "low", "high"),
     *("improvement", "improvement_low", "improvement_high", "cliffs_delta", "hedges_g"),
 ]
 
 
-def _pair(a: list[Array], b: list[Array]) -> dict[str, Any]:
+def pair(a: list[Array], b: list[Array]) -> dict[str, Any]:
+    """The numbers of a pair, from the returns of both in each environment; of several environments only what needs no common scale."""
     chance = statistics.probability_of_improvement(a, b)
     single = len(a) == 1
     gap = statistics.difference_of_means(a[0], b[0]) if single else statistics.Estimate(np.nan, np.nan, np.nan, 0)
     return {
         "runs": sum(map(len, a)),
         "other_runs": sum(map(len, b)),
+        "mean": float(a[0].mean()) if single else np.nan,
+        "other_mean": float(b[0].mean()) if single else np.nan,
         "difference": gap.value,
         "low": gap.low,
         "high": gap.high,
@@ -260,9 +273,9 @@ def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str])
     """Which of the methods have no runs, in words; environments without any run of these methods say so in their panel."""
     absent: dict[str, list[str]] = {}
     for env in envs:
-        names = [label(method) for method in methods if not collection.of(env, method)]
+        names = [collection.label(method) for method in methods if not collection.of(env, method)]
         if names and len(names) < len(methods):
-            absent.setdefault(", ".join(names), []).append(env_title(env))
+            absent.setdefault(", ".join(names), []).append(collection.title(env))
     return [f"No runs of {names}{_in(titles, len(envs))}." for names, titles in absent.items()]
 
 

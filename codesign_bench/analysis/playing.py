@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
+from codesign_bench.analysis.style import font
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.design_process import design_process
 from codesign_bench.experiment.method import Agent
@@ -80,5 +81,5 @@ def strip(task: Task, shown: Performance, size: tuple[int, int]) -> Array:
 def _captioned(pixels: Array, text: str) -> Array:
     image = Image.fromarray(pixels)
     size = max(14, image.height // 24)
-    ImageDraw.Draw(image).text((size, size // 2), text, fill="#222222", font=ImageFont.load_default(size))
+    ImageDraw.Draw(image).text((size, size // 2), text, fill="#222222", font=font(size))
     return np.asarray(image)

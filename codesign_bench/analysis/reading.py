@@ -44,11 +44,6 @@ class Run:
     nan_rows: int
 
     @property
-    def budget(self) -> dict[str, Any]:
-        """Of the configuration, without how far to run for now."""
-        return {key: value for key, value in self.config["budget"].items() if key != "until"}
-
-    @property
     def budget_steps(self) -> int:
         return int(self.config["budget"]["steps"])
 

@@ -46,20 +46,6 @@ def interquartile_mean_of(values: ArrayLike) -> float:
     return float(stats.trim_mean(x, 0.25)) if len(x) else np.nan
 
 
-def improvement_of(a: ArrayLike, b: ArrayLike) -> float:
-    """The share of pairs in which a run of `a` beats a run of `b`; a tie counts half."""
-    x, y = _finite(a), _finite(b)
-    if not len(x) or not len(y):
-        return np.nan
-    difference = x[:, None] - y[None, :]
-    return float(np.mean((difference > 0) + 0.5 * (difference == 0)))
-
-
-def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
-    """From -1 (every run of `a` is below every run of `b`) to 1."""
-    return 2 * improvement_of(a, b) - 1
-
-
 def hedges_g(a: ArrayLike, b: ArrayLike) -> float:
     """Difference of the means in pooled standard deviations, corrected for few seeds."""
     x, y = _finite(a), _finite(b)

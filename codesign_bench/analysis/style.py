@@ -1,7 +1,4 @@
-"""One look for all figures: names and colours of methods and environments, sizes, fonts, files.
-
-Colours are Okabe and Ito's, which people with colour-blindness can tell apart; every curve has a marker of its own as well.
-"""
+"""One look for all figures: sizes, fonts, small print, files."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,79 +14,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from codesign_bench.errors import StorageError
-from codesign_bench.tasks import TASKS
 
 PAPER_SEEDS, PAPER_STEPS = 6, 50_000_000
 """The full protocol; a figure made from less says so on its face."""
-
-ENV_TITLES = {"locomotion2d": "2D Locomotion", "locomotion3d": "3D Locomotion", "swimmer": "Swimmer", "gap": "Gap Crosser"}
-
-
-@dataclass(frozen=True)
-class Look:
-    label: str
-    colour: str
-    marker: str
-    dashes: str = "-"
-
-
-LOOKS = {
-    "transform2act": Look("Transform2Act", "#0072B2", "o"),
-    "nge": Look("NGE", "#D55E00", "s"),
-    "ess": Look("ESS", "#009E73", "^"),
-    "rgs": Look("RGS", "#CC79A7", "D"),
-    "ess_strict": Look("ESS (strict)", "#117733", "<"),
-    "transform2act_no_gnn": Look("w/o GNNs", "#E69F00", "v"),
-    "transform2act_no_control_jsmlp": Look("w/o control JSMLP", "#56B4E9", "P"),
-    "transform2act_no_jsmlp": Look("w/o all JSMLPs", "#882255", "X"),
-    "transform2act_attributes": Look("Transform2Act (attributes)", "#332288", ">"),
-    "continuous": Look("Ha (2019)", "#7F7F7F", "p"),
-    "expert": Look("Expert design", "#000000", "h"),
-}
-"""Of every method that ships; others get a look of their own from `look`."""
-
-BASELINES = ("transform2act", "nge", "ess", "rgs")
-ABLATIONS = ("transform2act", "transform2act_no_gnn", "transform2act_no_control_jsmlp", "transform2act_no_jsmlp")
-CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
-"""The methods of the paper's three figures of curves, in its order."""
-
-_SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
-_SPARE_MARKERS = ("<", ">", "*", "d", "H", "8", "^", "s")
-_SPARE_DASHES = ("-", "--", "-.", ":")
-
-
-def looks(methods: Iterable[str]) -> dict[str, Look]:
-    """A look for each method; the ones that do not ship get spare colours in the order of their names."""
-    names = list(dict.fromkeys(methods))
-    strangers = sorted(name for name in names if name not in LOOKS)
-    found = {}
-    for name in names:
-        if name in LOOKS:
-            found[name] = LOOKS[name]
-            continue
-        i = strangers.index(name)
-        n = len(_SPARE)
-        found[name] = Look(name, _SPARE[i % n], _SPARE_MARKERS[i % n], _SPARE_DASHES[i // n % len(_SPARE_DASHES)])
-    return found
-
-
-def label(method: str) -> str:
-    return LOOKS[method].label if method in LOOKS else method
-
-
-def ordered(methods: Iterable[str]) -> tuple[str, ...]:
-    """The methods that ship in the paper's order, then the others by name."""
-    names = set(methods)
-    return tuple(name for name in LOOKS if name in names) + tuple(sorted(names - set(LOOKS)))
-
-
-def env_title(env: str) -> str:
-    return ENV_TITLES.get(env, env)
-
-
-def ordered_envs(envs: Iterable[str]) -> tuple[str, ...]:
-    names = set(envs)
-    return tuple(name for name in TASKS if name in names) + tuple(sorted(names - set(TASKS)))
 
 
 def plain(text: str) -> str:
@@ -150,8 +77,21 @@ _METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"
 
 @contextlib.contextmanager
 def styled() -> Iterator[None]:
-    with mpl.rc_context(RC):
+    """The look, for as long as it lasts; seaborn sets it for everybody, and matplotlib puts back what was before."""
+    import seaborn as sns
+
+    with mpl.rc_context():
+        sns.set_theme(style="ticks", rc=RC)
         yield
+
+
+@cache
+def font(size: int) -> Any:
+    """The figures' font, for text on rendered pictures."""
+    from matplotlib.font_manager import findfont
+    from PIL import ImageFont
+
+    return ImageFont.truetype(findfont(RC["font.family"]), size)
 
 
 def save(figure: Figure, out: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:

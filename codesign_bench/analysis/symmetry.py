@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codesign_bench.analysis.drawing import Robot
+from codesign_bench.analysis.robot import Robot
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design
 
 Array = NDArray[Any]
@@ -68,7 +68,7 @@ def mirror_symmetry(robot: Robot, plane: str, angles: Sequence[float] | None = N
     """For the best of the axes at these angles to x, by default those described above. `plane` is the design's, "xz" or "xy"; a bone that
     is a point (a sphere) is sampled across only one way."""
     axes = [0, 2] if plane == "xz" else [0, 1]
-    start, end = (robot.start - robot.root)[:, axes], (robot.end - robot.root)[:, axes]
+    start, end = (robot.start - robot.position[0])[:, axes], (robot.end - robot.position[0])[:, axes]
     along = start[:, None] + (end - start)[:, None] * ((np.arange(ALONG) + 0.5) / ALONG)[:, None]
     length = np.linalg.norm(end - start, axis=1)
     side = np.column_stack([start[:, 1] - end[:, 1], end[:, 0] - start[:, 0]]) / np.maximum(length, 1e-12)[:, None]

@@ -14,7 +14,8 @@ import pandas as pd
 
 from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.style import count, env_title, label, ordered, ordered_envs
+from codesign_bench.analysis.looks import ordered, ordered_envs
+from codesign_bench.analysis.style import count
 from codesign_bench.errors import StorageError
 
 LONG = 40
@@ -132,6 +133,16 @@ def with_interval(value: float, low: float, high: float) -> str:
     return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low, value)}, {number(high, value)}]"
 
 
+def methods(collection: Collection) -> Table:
+    """What the methods are called in figures and on the command line."""
+    runs = {name: [run for run in collection.runs if run.method == name] for name in collection.methods}
+    rows = [
+        (look.label, name, str(runs[name][0].config["method"].get("plugin", "-")), look.colour, f"{len(runs[name])}")
+        for name, look in collection.looks.items()
+    ]
+    return Table("methods", "Methods", ("In figures", "method=", "Plug-in", "Colour", "Runs"), tuple(rows), words=4)
+
+
 # ---- the table of final returns --------------------------------------------------------------------------------------
 
 
@@ -143,7 +154,7 @@ def final_returns(collection: Collection, methods: Sequence[str] | None = None, 
     envs = ordered_envs(frame["env"])
     rows = []
     for method in ordered(frame["method"]):
-        cells: list[str | Bold] = [label(method)]
+        cells: list[str | Bold] = [collection.label(method)]
         for env in envs:
             here = frame[(frame["env"] == env) & (frame["method"] == method)]
             cells.append(_cell(here.iloc[0], frame[(frame["env"] == env) & frame["complete"].astype(bool)]) if len(here) else "no runs")
@@ -154,7 +165,7 @@ def final_returns(collection: Collection, methods: Sequence[str] | None = None, 
     return Table(
         name,
         "Final returns",
-        ("Method", *map(env_title, envs)),
+        ("Method", *map(collection.title, envs)),
         tuple(rows),
         (*notes, *measures.shortfall(collection, methods, bands=False)),
     )
@@ -177,8 +188,8 @@ def summary(collection: Collection) -> Table:
     share = f"{100 * measures.FRACTION:.0f} %"
     rows = [
         (
-            env_title(row["env"]),
-            label(row["method"]),
+            collection.title(row["env"]),
+            collection.label(row["method"]),
             f"{row['seeds']} of {row['runs']}",
             plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
             with_interval(row["iqm"], row["low"], row["high"]),
@@ -228,8 +239,8 @@ def about_reevaluations(collection: Collection, fresh: str, retrained: str) -> l
 def pairwise(collection: Collection) -> Table:
     rows = [
         (
-            "All" if row["env"] == "all" else env_title(row["env"]),
-            f"{label(row['method'])} against {label(row['other'])}",
+            "All" if row["env"] == "all" else collection.title(row["env"]),
+            f"{collection.label(row['method'])} against {collection.label(row['other'])}",
             f"{row['runs']}, {row['other_runs']}",
             with_interval(row["difference"], row["low"], row["high"]),
             with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
@@ -258,8 +269,8 @@ def cost(collection: Collection) -> Table:
         speed, _ = statistics.mean_and_std([steps / seconds for steps, seconds in timed])
         rows.append(
             (
-                env_title(env),
-                label(method),
+                collection.title(env),
+                collection.label(method),
                 f"{len(runs)}",
                 count(sum(run.charged for run in runs) / len(runs)),
                 plus_minus(*statistics.mean_and_std([seconds / unit for _, seconds in timed])),
@@ -305,7 +316,7 @@ def exploration(collection: Collection) -> Table:
                 samples.append(float(steps[-1]) / float(designs[-1]))
             lengths += [float(v[-1]) for _, v in [collection.curve(run, "episode_length")] if len(v)]
         cells = [plus_minus(*statistics.mean_and_std(values)) for values in (tried, per_batch, samples, lengths)]
-        rows.append((env_title(env), label(method), f"{len(runs)}", *cells))
+        rows.append((collection.title(env), collection.label(method), f"{len(runs)}", *cells))
     columns = ("Environment", "Method", "Seeds", "Designs tried", "per 50,000 steps", "Steps per design", "Episode length")
     notes = (
         "Mean ± standard deviation over seeds, of designs over the whole run, of episode length at the last evaluation. "
@@ -323,7 +334,7 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
         for method in ordered(frame.loc[frame["env"] == env, "method"]):
             mine = frame[(frame["env"] == env) & (frame["method"] == method)]
             cells = [plus_minus(*statistics.mean_and_std(mine[kind])) for kind in ("sibling", "left-right", "mirror", "bodies")]
-            rows.append((env_title(env), label(method), f"{len(mine)}", f"{int(mine['sibling'].notna().sum())}", *cells))
+            rows.append((collection.title(env), collection.label(method), f"{len(mine)}", f"{int(mine['sibling'].notna().sum())}", *cells))
     columns = ("Environment", "Method", "Designs", "with siblings", "Sibling symmetry", "Left-right symmetry", "Mirror symmetry", "Bodies")
     notes = (
         "Final designs, mean ± standard deviation over seeds; 1 is perfectly symmetric. Sibling: likeness of limbs that hang on one joint. "
@@ -335,8 +346,7 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
 
 
 def _curves(collection: Collection) -> list[tuple[str, str, tuple[Run, ...]]]:
-    envs, methods = ordered_envs(collection.envs), ordered(collection.methods)
-    return [(env, method, runs) for env in envs for method in methods if (runs := collection.of(env, method))]
+    return [(env, method, runs) for env in collection.envs for method in collection.methods if (runs := collection.of(env, method))]
 
 
 def _machine(manifest: Mapping[str, Any]) -> str:

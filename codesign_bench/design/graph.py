@@ -25,8 +25,6 @@ BONE, GEAR, RADIUS, START_EXTENSION = slice(0, 2), 2, 3, 4
 DEFAULT_FRICTION = (1.0, 0.005, 0.0001)
 """MuJoCo's sliding, torsional and rolling friction of a geom that does not say otherwise."""
 
-JSON_FORMAT = 1
-
 Array = NDArray[Any]
 
 
@@ -127,7 +125,7 @@ class Design:
             for i in range(self.num_nodes)
         ]
         geoms = [{"start": list(g.start), "end": list(g.end), "radius": g.radius, "friction": list(g.friction)} for g in self.root_geoms]
-        return {"format": JSON_FORMAT, "root_bone": self.root_bone, "root_geoms": geoms, "nodes": nodes}
+        return {"root_bone": self.root_bone, "root_geoms": geoms, "nodes": nodes}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
@@ -143,9 +141,7 @@ class Design:
     @staticmethod
     def from_dict(value: Any) -> Design:
         """Reads what `to_dict` wrote; checks that it is a finite tree. The limits of a task are DesignSpace.check's."""
-        fields = _mapping(value, "a design", {"format", "root_bone", "root_geoms", "nodes"})
-        if type(fields["format"]) is not int or fields["format"] != JSON_FORMAT:
-            raise DesignError(f"The design has format {reprlib.repr(fields['format'])}; allowed is {JSON_FORMAT}.")
+        fields = _mapping(value, "a design", {"root_bone", "root_geoms", "nodes"})
         if not isinstance(fields["root_bone"], bool):
             raise DesignError(f"root_bone is {reprlib.repr(fields['root_bone'])}; allowed are true and false.")
         if not isinstance(fields["nodes"], list) or not fields["nodes"]:

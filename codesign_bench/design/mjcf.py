@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from codesign_bench.design import colours
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design, FixedGeom
 from codesign_bench.design.scene import Ground, Part, PartJoint, Scene
 from codesign_bench.design.space import DesignSpace
 
 HALF_WIDTH = 0.5
 """Metres of terrain to either side of the plane in which a robot moves."""
-BONE_COLOURS = ("0.30 0.33 0.38 1", "0.90 0.45 0.13 1", "0.13 0.55 0.75 1", "0.55 0.70 0.20 1", "0.75 0.35 0.65 1")
-JOINT_COLOUR, OBJECT_COLOUR = "0.98 0.85 0.25 1", "0.72 0.55 0.35 1"
-"""Bones in one colour per depth, hinges as bright balls, objects like wood: all only in the rendering variant."""
 
 
 def to_mjcf(design: Design, space: DesignSpace, scene: Scene, *, rendering: bool = False) -> str:
@@ -39,11 +37,11 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
 
     def bone(node: int) -> str:
         values = physical[node]
-        look = f' rgba="{BONE_COLOURS[min(depths[node], 4)]}"' if rendering else ""
+        look = _coloured(colours.bone(depths[node])) if rendering else ""
         text = _capsule(_bone_start(values, space.plane), bone_ends[node], values[RADIUS], frictions[node], look)
         if rendering and node > 0:
             size = 1.18 * max(values[RADIUS], physical[parents[node]][RADIUS])
-            text += f'<geom type="sphere" size="{size!r}" rgba="{JOINT_COLOUR}" contype="0" conaffinity="0" mass="0" group="1"/>'
+            text += f'<geom type="sphere" size="{size!r}" contype="0" conaffinity="0" mass="0" group="1"{_coloured(colours.HINGE)}/>'
         return text
 
     bodies, motors = [], []
@@ -99,8 +97,12 @@ def _capsule(start: Iterable[float], end: Iterable[float], radius: float, fricti
     return f'<geom type="capsule" fromto="{_text(start)} {_text(end)}" size="{radius!r}" friction="{_text(friction)}"{extra}/>'
 
 
+def _coloured(colour: str) -> str:
+    return f' rgba="{_text(colours.rgb(colour))} 1"'
+
+
 def _fixed(geom: FixedGeom, rendering: bool) -> str:
-    look = f' rgba="{BONE_COLOURS[0]}"' if rendering else ""
+    look = _coloured(colours.bone(0)) if rendering else ""
     if geom.start == geom.end:
         return f'<geom type="sphere" pos="{_text(geom.start)}" size="{geom.radius!r}" friction="{_text(geom.friction)}"{look}/>'
     return _capsule(geom.start, geom.end, geom.radius, geom.friction, look)
@@ -165,7 +167,7 @@ def _parts(scene: Scene, rendering: bool) -> tuple[str, str]:
 def _part_geom(part: Part, place: str, rendering: bool) -> str:
     kind = f'type="hfield" hfield="{part.name}"' if part.shape == "heights" else f'type="{part.shape}" size="{_text(part.size)}"'
     surface = f'condim="{part.condim}" contype="{part.contype}" conaffinity="{part.conaffinity}" friction="{_text(part.friction)}"'
-    look = (f' rgba="{OBJECT_COLOUR}"' if part.joints else ' material="ground"') if rendering else ""
+    look = (_coloured(colours.OBJECT) if part.joints else ' material="ground"') if rendering else ""
     return f'<geom name="{part.name}" {kind} {place} density="{part.density!r}" {surface}{look}/>'
 
 

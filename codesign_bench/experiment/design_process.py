@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import ADD_JOINT, kept_nodes
 from codesign_bench.experiment.method import Agent
 from codesign_bench.simulation.episode import SKELETON, Stage
@@ -50,5 +50,5 @@ def _grown(design: Design, choices: NDArray[Any], task: Task) -> int:
 
 
 def process_json(process: tuple[Design, ...], task: Task) -> str:
-    """Designs as in final.json and, since those are normalised, as MJCF."""
-    return json.dumps([{"design": design.to_dict(), "mjcf": to_mjcf(design, task.space, task.scene)} for design in process])
+    """The content of final_process.json: a list of stored designs."""
+    return json.dumps([StoredDesign(design, task.space).to_dict() for design in process])

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import DesignError
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.run_folder import write_atomically
@@ -31,6 +33,7 @@ class Motion:
     of them; `total_return` is that of the whole episode, also where only its beginning is kept."""
 
     design: Design
+    space: DesignSpace
     poses: Array
     seconds_per_frame: float
     total_return: float
@@ -43,7 +46,7 @@ class Motion:
 
     def save(self, folder: Path) -> None:
         content = {
-            "design": self.design.to_dict(),
+            **StoredDesign(self.design, self.space).to_dict(),
             "seconds_per_frame": self.seconds_per_frame,
             "total_return": self.total_return,
             "ended": self.ended,
@@ -59,9 +62,10 @@ class Motion:
             return None
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
-            poses = np.asarray(value["poses"], dtype=np.float64)
+            poses, stored = np.asarray(value["poses"], dtype=np.float64), StoredDesign.from_dict(value)
             motion = Motion(
-                Design.from_dict(value["design"]),
+                stored.design,
+                stored.space,
                 poses,
                 float(value["seconds_per_frame"]),
                 float(value["total_return"]),
@@ -91,4 +95,4 @@ def record(agent: Agent, seed: np.random.SeedSequence, seconds: float) -> Motion
     assert episode.last_step is not None
     total_return = before_last + episode.last_step.reward  # the episode itself has begun anew
     ended = step < agent.task.config.max_steps and (step - 1) * agent.task.dt <= seconds
-    return Motion(design, np.stack(poses), stride * agent.task.dt, total_return, ended)
+    return Motion(design, agent.task.space, np.stack(poses), stride * agent.task.dt, total_return, ended)

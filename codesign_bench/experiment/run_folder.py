@@ -30,7 +30,8 @@ EXACT_VERSIONS = ("mujoco", "torch")
 """Packages that decide on the last bit."""
 
 NOT_HASHED = ("study", "results", "workers", "device", "progress", "tensorboard", "wandb")
-"""Configuration that does not change the result, besides budget.until and env.title."""
+NOT_HASHED_IN = {"budget": ("until",), "method": ("label", "colour"), "env": ("title",)}
+"""Configuration that does not change the result."""
 
 
 class RunInUse(CodesignError):
@@ -42,13 +43,15 @@ class RunDiffers(ConfigError):
 
 
 def configuration_hash(config: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(_hashed(config), sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(deciding(config), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _hashed(config: Mapping[str, Any]) -> dict[str, Any]:
+def deciding(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a configuration decides on the result."""
     kept = {key: value for key, value in config.items() if key not in NOT_HASHED}
-    kept["budget"] = {key: value for key, value in kept["budget"].items() if key != "until"}
-    kept["env"] = {key: value for key, value in kept["env"].items() if key != "title"}
+    for part, names in NOT_HASHED_IN.items():
+        if part != "method" or isinstance(kept.get(part), Mapping):  # without a budget or env it is no configuration
+            kept[part] = {key: value for key, value in kept[part].items() if key not in names}
     plain: dict[str, Any] = _plain(kept)
     return plain
 
@@ -147,10 +150,10 @@ class RunFolder:
             raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
         if self._begun:
             try:
-                saved = _hashed(yaml.safe_load(path.read_text(encoding="utf-8")))
+                saved = deciding(yaml.safe_load(path.read_text(encoding="utf-8")))
             except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
                 raise RunDiffers(f"{path} cannot be read; move the run folder away and start again.") from None
-            changes = list(_differences(saved, _hashed(config)))
+            changes = list(_differences(saved, deciding(config)))
             if changes:
                 raise RunDiffers(
                     f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
 import traceback
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.design_process import process_json
@@ -121,6 +123,9 @@ class RunSetup:
             raise ConfigError(f"method.name is {name!r} and method.plugin {plugin!r}; allowed are names.")
         if not _is_folder_name(task.name):
             raise ConfigError(f"env.name is {task.name!r}; allowed are names.")
+        label, colour = method.pop("label", None), method.pop("colour", None)
+        if not isinstance(label, str | None) or not (colour is None or re.fullmatch("#[0-9A-Fa-f]{6}", str(colour))):
+            raise ConfigError(f"method.label is {label!r} and method.colour {colour!r}; allowed are a name and a colour such as '#0072B2'.")
         cls = method_class(plugin)
         steps = cls.iteration_steps(budget)
         _check(settings, budget, steps)
@@ -303,7 +308,7 @@ class LiveRun:
 
     def _save_design(self, name: str, evaluation: Evaluation) -> None:
         task = evaluation.task
-        write_atomically(self.folder.designs / f"{name}.json", evaluation.design.to_json())
+        write_atomically(self.folder.designs / f"{name}.json", StoredDesign(evaluation.design, task.space).to_json())
         write_atomically(self.folder.designs / f"{name}.xml", to_mjcf(evaluation.design, task.space, task.scene))
 
 

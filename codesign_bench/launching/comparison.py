@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from codesign_bench.analysis import style
 from codesign_bench.analysis.collect import Collection, LeftOut, collect
 from codesign_bench.analysis.figures.comparison import comparison
 from codesign_bench.analysis.reading import Run
@@ -91,7 +90,7 @@ def main(arguments: list[str]) -> int:
     for old in out.glob("comparison_ahead*"):
         old.unlink()
     if any(ahead.horizon(env) > collection.horizon(env) for env in collection.envs):
-        written += comparison(ahead, out, envs=ahead.envs, methods=style.ordered(ahead.methods), designs=False, name="comparison_ahead")
+        written += comparison(ahead, out, envs=ahead.envs, methods=ahead.methods, designs=False, name="comparison_ahead")
     print(f"{' '.join(collection.notes)} {', '.join(str(path) for path in written if path.suffix in ('.png', '.md'))}")
     return 0
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import NUM_SKELETON_ACTIONS, attribute_transform, skeleton_transform
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.body import Body
@@ -28,6 +29,17 @@ def random_design(task: Task, rng: np.random.Generator, steps: TransformSteps | 
     for _ in range(steps.attribute):
         design = attribute_transform(design, rng.normal(0, 0.5, design.attributes.shape), task.space)
     return design
+
+
+def grown_design(task: Task, rng: np.random.Generator, more: int = 3) -> Design:
+    """A random design in which something has grown, so that there is something to see; where little can, the largest of many."""
+    found = task.initial_design
+    for _ in range(200):
+        design = random_design(task, rng)
+        found = design if design.num_nodes > found.num_nodes else found
+        if design.num_nodes >= task.initial_design.num_nodes + more:
+            return design
+    return found
 
 
 def starting_pose(design: Design, task: Task, rng: np.random.Generator) -> Array:
@@ -65,9 +77,9 @@ def choose_design(task: Task, choice: str, rng: np.random.Generator) -> tuple[De
     path = Path(choice)
     if not path.is_file():
         raise ConfigError(f"design is '{choice}'; allowed are initial, random, expert or the path of a design's JSON file.")
-    try:
-        design = Design.from_json(path.read_text(encoding="utf-8"))
-        task.space.check(design)
-    except (DesignError, UnicodeDecodeError) as error:
-        raise DesignError(f"{path}: {error}") from None
-    return design, task
+    stored = StoredDesign.load(path)
+    for name in ("plane", "root_children"):
+        mine, theirs = getattr(task.space, name), getattr(stored.space, name)
+        if mine != theirs:
+            raise DesignError(f"{path}: the {name} of its design space is {theirs}; allowed in {task.name} is {mine}.")
+    return stored.design, task.starting_from(stored.design, stored.space)

@@ -13,8 +13,9 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from codesign_bench.configuration import load_config
+from codesign_bench.configuration import load_config, options_of
 from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.experiment.reevaluation import FreshEpisodes
 from codesign_bench.experiment.run_folder import configuration_hash
 from codesign_bench.simulation.showing import random_design
@@ -44,7 +45,8 @@ def configuration(method: str, env: str, seed: int, study: str, budget: str = "s
     """Of a method that ships, or of a stranger, which then has Transform2Act's."""
     known = method.startswith("transform2act")
     config = copy.deepcopy(_config(method if known else "transform2act", env, budget))
-    config["method"]["name"] = method
+    shown = _config(method, env, budget)["method"] if method in options_of("method") else {}
+    config["method"] |= {"name": method, "label": shown.get("label"), "colour": shown.get("colour")}
     return merged({**config, "seed": seed, "study": study}, changes)
 
 
@@ -103,6 +105,6 @@ def write_run(
         task = make_task(env)
         design = random_design(task, np.random.default_rng([seed, len(method)]))
         for name in ("final", "best"):
-            (folder / "designs" / f"{name}.json").write_text(design.to_json())
+            (folder / "designs" / f"{name}.json").write_text(StoredDesign(design, task.space).to_json())
             (folder / "designs" / f"{name}.xml").write_text(to_mjcf(design, task.space, task.scene))
     return folder

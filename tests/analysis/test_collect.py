@@ -125,7 +125,7 @@ def test_a_narrow_look_does_not_forget_the_rest(tmp_path: Path, monkeypatch: pyt
     collect(tmp_path, "study")
     assert collect(tmp_path, "study", envs=["gap"]).envs == ("gap",)
     monkeypatch.setattr(reading, "read_progress", lambda content: pytest.fail("read again"))
-    assert collect(tmp_path, "study").envs == ("gap", "swimmer")
+    assert collect(tmp_path, "study").envs == ("swimmer", "gap")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 rubbish", b"\x93NUMPY"])
@@ -153,7 +153,7 @@ def test_a_run_that_is_gone_is_gone(tmp_path: Path) -> None:
         ({"budget": "pilot"}, "unequal budget: name pilot instead of smoke, steps 2000000 instead of 40000"),
         ({"versions": {**VERSIONS, "mujoco": "3.3.0"}}, "unequal mujoco version: 3.3.0 instead of 4.0.0"),
         ({"versions": {**VERSIONS, "codesign-bench": "9"}}, "unequal codesign-bench version: 9 instead of 0.1.0"),
-        ({"edit": ("alive: 0.1", "alive: 7.0")}, "unequal configuration: env.reward.alive 7.0 instead of 0.1"),
+        ({"edit": ("alive: 0.1", "alive: 7.0")}, "unequal configuration: env.reward.alive 7 instead of 0.1"),
         ({"evaluation": {"episodes": 3}}, "unequal configuration: evaluation.episodes 3 instead of 10"),
         ({"edit": ("clip: 0.2", "clip: 0.9")}, "unequal configuration: method.ppo.clip 0.9 instead of 0.2"),
     ],
@@ -235,7 +235,7 @@ def test_empty_and_missing_studies(tmp_path: Path) -> None:
     (tmp_path / "nothing").mkdir()
     collection = collect(tmp_path, "nothing")
     assert collection.runs == ()
-    assert list(collection.table.columns) == ["study", "env", "method", "seed", *COLUMNS]
+    assert list(collection.table.columns) == ["study", "env", "method", "seed", *reading.NEEDED]
     with pytest.raises(ConfigError, match=r"There is no study 'x' in .*; there are nothing\."):
         collect(tmp_path, "x")
     with pytest.raises(ConfigError, match=r"there are none\."):

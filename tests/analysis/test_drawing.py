@@ -1,62 +1,29 @@
-"""Drawings of designs: the parts that MuJoCo's kinematics gives, where they stand, and what cannot be read."""
+"""Drawings of designs: where robots stand, and how symmetric they are."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis.drawing import View, draw, load, robot_of
+from codesign_bench.analysis.drawing import View, draw
+from codesign_bench.analysis.robot import Robot
 from codesign_bench.analysis.symmetry import left_right_symmetry, mirror_symmetry, sibling_symmetry
-from codesign_bench.design.graph import BONE, RADIUS, START_EXTENSION, Design
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.graph import BONE, Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
 from codesign_bench.paths import env_config
-from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, Task, make_task
 
 
-def robot(design: Design, task: Task):  # type: ignore[no-untyped-def]
-    found = robot_of(to_mjcf(design, task.space, task.scene))
-    assert found is not None
-    return found
-
-
-@pytest.mark.parametrize("env", TASKS)
-def test_parts_are_where_the_design_says(env: str) -> None:
-    """Against a walk through the tree."""
-    task = make_task(env)
-    design = random_design(task, np.random.default_rng(5))
-    found = robot(design, task)
-    values = task.space.physical(design.attributes)
-    axes = [0, 2] if task.space.plane == "xz" else [0, 1]
-    base = np.array([0.0, task.scene.root_height if task.space.plane == "xz" else 0.0])
-    ends, expected = {}, []
-    for node in range(design.num_nodes):
-        start = base if node == 0 else ends[int(design.parents[node])]
-        bone = values[node, BONE] if node or design.root_bone else np.zeros(2)
-        ends[node] = start + bone
-        if node or design.root_bone:
-            back = bone / np.linalg.norm(bone) * values[node, START_EXTENSION]
-            expected.append((*(start - back), *ends[node], values[node, RADIUS]))
-    parts = [
-        (*np.sort(np.stack([s[axes], e[axes]]), axis=0).ravel(), r) for s, e, r in zip(found.start, found.end, found.radius, strict=True)
-    ]
-    wanted = [(*np.sort(np.array([e[:2], e[2:4]]), axis=0).ravel(), e[4]) for e in expected]
-    if not design.root_bone:
-        parts = parts[1:]  # the sphere
-    np.testing.assert_allclose(sorted(parts), sorted(wanted), atol=1e-9)
-    assert found.bodies == design.num_nodes
-    assert len(found.hinges) == design.num_nodes - 1
-    assert found.depth.max() == task.space.topology(design).depth.max()
+def robot(design: Design, task: Task) -> Robot:
+    return Robot.of(StoredDesign(design, task.space))
 
 
 @pytest.mark.parametrize("env", TASKS)
 def test_robots_stand_on_the_ground_and_can_be_drawn(env: str) -> None:
     task = make_task(env)
-    view = View.of(env_config(env, tuple(TASKS)))
+    view = View.of_config(env_config(env))
     standing = view.standing(robot(task.initial_design, task))
     low = np.minimum(standing.start[:, 2], standing.end[:, 2]) - standing.radius
     if env != "swimmer":
@@ -66,14 +33,8 @@ def test_robots_stand_on_the_ground_and_can_be_drawn(env: str) -> None:
     assert len(axes.collections) >= 2
 
 
-def test_what_is_not_a_robot_is_none(tmp_path: Path) -> None:
-    assert load(tmp_path / "missing.xml") is None
-    (tmp_path / "half.xml").write_text("<mujoco><worldbody><body")
-    assert load(tmp_path / "half.xml") is None
-    (tmp_path / "binary.xml").write_bytes(b"\xff\x00\xfe")
-    assert load(tmp_path / "binary.xml") is None
-    assert robot_of("<mujoco/>") is None
-    assert View.of({"name": "somebody's"}).kind == "oblique"
+def test_an_environment_that_is_not_known_is_looked_at_obliquely() -> None:
+    assert View.of_config({"name": "somebody's"}).kind == "oblique"
 
 
 # ---- symmetry --------------------------------------------------------------------------------------------------------

@@ -15,18 +15,20 @@ from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
-from codesign_bench.analysis import style
+from codesign_bench.analysis import looks, statistics, style
 from codesign_bench.analysis.collect import Collection, collect
-from codesign_bench.analysis.figures import comparison, designs
+from codesign_bench.analysis.figures import comparison, designs, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.analysis.report import data
 from codesign_bench.commands import figures as command
+from codesign_bench.configuration import load_config, options_of
 from codesign_bench.errors import ConfigError, StorageError
+from codesign_bench.tasks import TASKS
 from tests.analysis.study import write_run
 
-NAMES = ("comparison", "ablation", "continuous", "jsmlp", "process", "random_agents", "joint_index", "overview", "aggregate")
+NAMES = ("comparison", "ablation", "jsmlp", "random_agents", "joint_index", "overview", "final_returns", "pairs", "aggregate")
 TABLES = (
-    *("final_returns", "summary", "pairwise", "cost", "exploration", "symmetry"),
+    *("methods", "final_returns", "summary", "pairwise", "cost", "exploration", "symmetry"),
     *("hyperparameters_transform2act", "hyperparameters_baselines"),
 )
 
@@ -38,8 +40,21 @@ def text_of(figure: Figure) -> str:
     return " ".join(" ".join(found).split())
 
 
+def shipped() -> dict[str, looks.Look]:
+    """Of all methods that ship."""
+    names = [name for name in options_of("method") if name in looks.ORDER]
+    return looks.looks({name: load_config("config", [f"method={name}"])["method"] for name in names})
+
+
 def panel(figure: Figure, title: str) -> Axes:
     return next(axes for axes in figure.axes if axes.get_title() == title)
+
+
+def stretches(axes: Axes) -> list[tuple[bool, list[float]]]:
+    """Whether each line is dashed, and its values."""
+    return sorted(
+        (line.get_dash_capstyle() and line._dash_pattern[1] is not None, np.asarray(line.get_ydata()).tolist()) for line in axes.lines
+    )
 
 
 def bands(axes: Axes) -> list[Any]:
@@ -49,7 +64,7 @@ def bands(axes: Axes) -> list[Any]:
 
 
 def drawn(collection: Collection, *methods: str, **options: Any) -> Figure:
-    return comparison.draw(collection, methods or style.ordered(collection.methods), ["gap"], **options)
+    return comparison.draw(collection, methods or collection.methods, ["gap"], **options)
 
 
 @pytest.fixture(scope="module")
@@ -91,33 +106,44 @@ def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> N
 
 
 def test_methods_that_ship_differ_without_their_colours() -> None:
-    assert len({(one.marker, one.dashes) for one in style.LOOKS.values()}) == len(style.LOOKS)
-    assert len({data._dashes(one) for one in style.LOOKS.values()}) == len(style.LOOKS)
+    found = shipped()
+    assert len({(one.marker, one.dashes) for one in found.values()}) == len({one.colour for one in found.values()}) == len(found) == 11
+    assert len({data._dashes(one) for one in found.values()}) == len(found)
 
 
 def test_a_method_without_a_finished_run_does_not_vanish_unsaid(tmp_path: Path) -> None:
     write_run(tmp_path, "transform2act")
     write_run(tmp_path, "nge", returns=[1.0])
     assert "Without NGE: no run that reached the end." in text_of(aggregate(collect(tmp_path, "study"), ["transform2act", "nge"]))
-    (tmp_path / "empty").mkdir()
-    empty = aggregate(collect(tmp_path, "empty"), [])
-    assert [[text.get_text() for text in axes.texts] for axes in empty.axes] == [["no runs"]] * 3
 
 
 def test_strangers_join_the_comparison_with_a_look_of_their_own(results: Path, tmp_path: Path) -> None:
     command.main([f"results={results}", "study=study", f"out={tmp_path}", "only=[comparison]", "formats=[png]"])
     assert "| mine |" in (tmp_path / "comparison_returns.md").read_text()
-    look = style.looks(["transform2act", "mine", *(f"stranger{i}" for i in range(20))])
-    assert len({(one.colour, one.dashes) for one in look.values()}) == len(look)
+    found = looks.looks({name: {} for name in ("transform2act", "mine", *(f"stranger{i}" for i in range(20)))})
+    assert len({(one.colour, one.dashes) for one in found.values()}) == len(found)
+
+
+def test_label_and_colour_come_from_the_configuration_and_are_never_shared() -> None:
+    own = {"label": "My method", "colour": "#123456"}
+    found = looks.looks({"transform2act": own, "mine": own, "other": {"label": 3, "colour": "red"}})
+    assert (found["transform2act"].label, found["transform2act"].colour) == ("My method", "#123456")
+    assert found["mine"].label == "mine", "a variant that was only renamed"
+    assert found["other"].label == "other"
+    assert len({look.colour for look in found.values()}) == 3
+
+
+def test_labels_lead_to_the_names_on_the_command_line() -> None:
+    (sentence,) = looks.on_the_command_line(shipped())
+    assert sentence.startswith("On the command line, w/o GNNs is transform2act_no_gnn, w/o control JSMLP is ")
+    assert "continuous" not in sentence, "its label holds its name"
 
 
 def test_a_number_that_is_missing_in_between_is_a_dashed_stretch(tmp_path: Path) -> None:
     write_run(tmp_path, seed=0, returns=[1.0, 2.0, 3.0, 4.0])
     write_run(tmp_path, seed=1, returns=[3.0, np.nan, 5.0, 6.0])
     figure = drawn(collect(tmp_path, "study"))
-    whole, dashed = panel(figure, "Gap Crosser").lines
-    np.testing.assert_array_equal(whole.get_ydata(), [2, np.nan, 4, 5])
-    np.testing.assert_array_equal(dashed.get_ydata(), [2, 2, 4, np.nan])
+    assert stretches(panel(figure, "Gap Crosser")) == [(False, [2.0]), (False, [4.0, 5.0]), (True, [2.0, 2.0, 4.0])]
     assert "With evaluations that are not a number: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
@@ -137,26 +163,21 @@ def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_l
     write_run(tmp_path, seed=1, returns=[3.0, 4.0])
     figure = drawn(collect(tmp_path, "study"))
     axes = panel(figure, "Gap Crosser")
-    whole, dashed = axes.lines
-    np.testing.assert_array_equal(whole.get_ydata(), [2.0, 3.0, np.nan, np.nan])
-    np.testing.assert_array_equal(dashed.get_ydata(), [np.nan, 3.0, 3.0, 4.0])
-    (band,) = bands(axes)
-    assert max(path.vertices[:, 0].max() for path in band.get_paths()) == 20_000
+    assert stretches(axes) == [(False, [2.0, 3.0]), (True, [3.0, 3.0, 4.0])]
+    assert max(path.vertices[:, 0].max() for band in bands(axes) for path in band.get_paths()) == 20_000
     assert "Unfinished: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
 def test_two_evaluations_of_which_one_run_lacks_the_second(tmp_path: Path) -> None:
     write_run(tmp_path, seed=0, returns=[1.0, 2.0])
     write_run(tmp_path, seed=1, returns=[3.0])
-    whole, dashed = panel(drawn(collect(tmp_path, "study")), "Gap Crosser").lines
-    np.testing.assert_array_equal(whole.get_ydata(), [2.0, np.nan])
-    np.testing.assert_array_equal(dashed.get_ydata(), [2.0, 2.0])
+    assert stretches(panel(drawn(collect(tmp_path, "study")), "Gap Crosser")) == [(False, [2.0]), (True, [2.0, 2.0])]
 
 
 def test_less_than_the_protocol_is_on_the_face(tmp_path: Path) -> None:
     write_run(tmp_path, seed=0)
     collection = collect(tmp_path, "study")
-    for figure in (drawn(collection), designs.process(collection)):
+    for figure in (drawn(collection), designs.process(collection, "transform2act")):
         assert "1 seed (6 in the full protocol), 40 k steps (50 M in the full protocol)" in text_of(figure)
     for seed in range(6):
         write_run(tmp_path, seed=seed, study="full", budget="paper", returns=[1.0, 2.0], every=25_000_000)
@@ -218,16 +239,58 @@ def test_what_it_did_not_make_is_not_written_over(results: Path, tmp_path: Path)
         assert command.main(arguments) == 0
 
 
+def test_parts_for_which_a_study_has_nothing(results: Path, tmp_path: Path) -> None:
+    arguments = [f"results={results}", "study=study", f"out={tmp_path / 'out'}", "only=continuous"]
+    with pytest.raises(ConfigError, match="only holds 'continuous', for which the study 'study' has no runs; allowed are comparison, "):
+        command.main(arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_figure_shows_what_the_study_holds(results: Path, tmp_path: Path) -> None:
+    found = collect(results, "study", envs=["locomotion3d"], methods=["nge", "mine"])
+    out = tmp_path / "out"
+    command.main([f"results={results}", "study=study", f"out={out}", "env=locomotion3d", "method=nge,mine", "formats=[png]"])
+    assert {path.stem for path in out.glob("*.png")} == {
+        *("comparison", "final_returns", "pairs", "aggregate", "random_agents", "joint_index", "overview")
+    }
+    assert [axes.get_title() for axes in returns.final_returns(found).axes] == ["3D Locomotion"]
+    assert [text.get_text() for text in returns.final_returns(found).axes[0].get_yticklabels()] == ["NGE", "mine"]
+    assert [axes.get_title() for axes in designs.random_agents(found).axes] == ["3D Locomotion"]
+
+
+def test_final_returns_hold_every_seed_and_our_interval(tmp_path: Path) -> None:
+    values = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    for seed, value in enumerate(values):
+        write_run(tmp_path, seed=seed, returns=[0.0, value])
+    write_run(tmp_path, seed=6, returns=[99.0])
+    (axes,) = returns.final_returns(collect(tmp_path, "study")).axes
+    done, short = axes.collections[0].get_offsets(), axes.collections[1].get_offsets()
+    assert sorted(np.asarray(done)[:, 0].tolist()) == values
+    assert np.asarray(short)[:, 0].tolist() == [99.0]
+    wanted = statistics.interquartile_mean([values])
+    drawn_at = [np.asarray(line.get_xdata(), dtype=float).tolist() for line in axes.lines if len(line.get_xdata())]
+    assert [wanted.value] in drawn_at
+    assert [wanted.low, wanted.high] in drawn_at
+
+
+def test_pairs_are_the_probabilities_of_the_table_and_of_the_other_side(tmp_path: Path) -> None:
+    for method, finals in (("transform2act", [1.0, 2.0]), ("nge", [0.0, 1.5]), ("mine", [5.0, 5.0])):
+        for seed, value in enumerate(finals):
+            write_run(tmp_path, method, seed=seed, returns=[0.0, value])
+    (axes,) = returns.pairs(collect(tmp_path, "study")).axes
+    texts = {tuple(round(v - 0.5) for v in text.get_position()): text.get_text() for text in axes.texts}
+    assert texts == {(1, 0): ".75", (2, 0): "0", (0, 1): ".25", (2, 1): "0", (0, 2): "1", (1, 2): "1"}
+
+
 def test_broken_designs_and_rows_do_not_stop_a_figure(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "results", seed=0, returns=[np.nan, 2.0, np.inf, 3.0], tail="5,5000")
-    (folder / "designs" / "final.xml").write_text("<mujoco>")
     (folder / "designs" / "final.json").write_text("{")
-    (folder / "designs" / "final_process.json").write_text('[{"mjcf": 3}]')
-    (write_run(tmp_path / "results", "transform2act_no_jsmlp", seed=0) / "designs" / "final.xml").unlink()
+    (folder / "designs" / "final_process.json").write_text('[{"format": 2}]')
+    (write_run(tmp_path / "results", "transform2act_no_jsmlp", seed=0) / "designs" / "final.json").unlink()
     assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=[png]"]) == 0
     collection = collect(tmp_path / "results", "study")
     assert "no design on disk" in text_of(drawn(collection))
-    assert "no design process on disk" in text_of(designs.process(collection))
+    assert "no design process on disk" in text_of(designs.process(collection, "transform2act"))
 
 
 def test_an_environment_without_a_design_space_does_not_stop_a_figure(tmp_path: Path) -> None:
@@ -235,7 +298,7 @@ def test_an_environment_without_a_design_space_does_not_stop_a_figure(tmp_path: 
     config = yaml.safe_load(file.read_text())
     config["env"]["design"] = None
     file.write_text(yaml.safe_dump(config))
-    only = "only=[comparison,jsmlp,process]"
+    only = "only=[comparison,diagrams,final_returns]"
     assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=[png]", only]) == 0
 
 
@@ -251,6 +314,8 @@ def test_published_values_say_where_they_are_from(tmp_path: Path) -> None:
 
 def test_missing_methods_are_named(tmp_path: Path) -> None:
     write_run(tmp_path)
+    for method in ("nge", "ess"):
+        write_run(tmp_path, method, "swimmer")
     assert "No runs of NGE, ESS in Gap Crosser." in text_of(drawn(collect(tmp_path, "study"), "transform2act", "nge", "ess"))
 
 
@@ -293,10 +358,10 @@ def test_refusals(tmp_path: Path) -> None:
 def test_a_full_study(tmp_path: Path) -> None:
     """Six seeds of ten methods in four environments, a thousand evaluations each."""
     rng = np.random.default_rng(0)
-    for env in style.ENV_TITLES:
-        for method in style.LOOKS:
+    for env in TASKS:
+        for method in looks.ORDER:
             for seed in range(6):
                 write_run(tmp_path / "results", method, env, seed, budget="paper", returns=rng.normal(1, 1, 1000).cumsum(), every=50_000)
     assert command.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}"]) == 0
     assert "Less than" not in (tmp_path / "out" / "final_returns.md").read_text()
-    assert all((tmp_path / "out" / f"{name}.{kind}").exists() for name in NAMES for kind in style.FORMATS)
+    assert all((tmp_path / "out" / f"{name}.{kind}").exists() for name in (*NAMES, "continuous") for kind in style.FORMATS)

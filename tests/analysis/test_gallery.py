@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from codesign_bench.analysis.collect import collect
-from codesign_bench.analysis.gallery import chosen_runs, motion_frames, tile_of
+from codesign_bench.analysis.gallery import Tile, chosen_runs, motion_frames, tile_of
 from codesign_bench.commands import gallery as command
-from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.motion import Motion
 from codesign_bench.simulation.rendering import Picture
@@ -33,11 +33,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(results, "transform2act", "swimmer", 0)
     write_run(results, "nge", "gap", 0, returns=[1.0, 2.0, 3.0, 3.0])
     folder = write_run(results, "nge", "gap", 1)
-    design = Design.from_json((folder / "designs" / "final.json").read_text())
     task = make_task("gap")
+    design = StoredDesign.load(folder / "designs" / "final.json").design
     pose = starting_pose(design, task, np.random.default_rng(0))
     poses = pose + 0.05 * np.arange(8)[:, None] * np.eye(len(pose))[0]
-    Motion(design, poses, 0.04, 4.0, True).save(folder)
+    Motion(design, task.space, poses, 0.04, 4.0, True).save(folder)
     return results
 
 
@@ -81,9 +81,9 @@ def test_all_champions_of_a_row_are_drawn_from_the_same_distance(results: Path) 
     distance = common_distance(tiles, 96, 64)
     own = []
     for tile in tiles:
-        assert tile.champion is not None
-        picture = Picture(tile.champion.design, tile.champion.task, 96, 64)
-        own.append(picture.distance(tile.champion.poses[0]))
+        assert isinstance(tile, Tile)
+        picture = Picture(tile.task.initial_design, tile.task, 96, 64)
+        own.append(picture.distance(tile.poses[0]))
         picture.close()
     assert distance == max(own)
 
@@ -105,21 +105,21 @@ def test_frames_are_those_of_the_video(results: Path) -> None:
     motion = Motion.load(results / "study" / "gap" / "nge" / "seed_1")
     assert motion is not None
     np.testing.assert_array_equal(motion_frames(motion, 10.0), motion.poses)
-    slow = Motion(motion.design, motion.poses, 0.08, 0.0, False)
+    slow = Motion(motion.design, motion.space, motion.poses, 0.08, 0.0, False)
     np.testing.assert_array_equal(motion_frames(slow, 0.32), motion.poses[[0, 0, 1, 1, 2, 2, 3, 3]])
 
 
 def test_an_end_that_is_not_shown_is_not_told(results: Path) -> None:
     collection = collect(results, "study")
     (run,) = [run for run in collection.runs if run.method == "nge" and run.seed == 1]
-    ends = [tile_of(run, collection, seconds).champion for seconds in (2.0, 0.2)]
-    assert [champion is not None and champion.ended for champion in ends] == [True, False]
+    tiles = [tile_of(run, collection, seconds) for seconds in (2.0, 0.2)]
+    assert [isinstance(tile, Tile) and tile.ended for tile in tiles] == [True, False]
 
 
 @needs_drawing
 def test_a_champion_that_cannot_be_drawn_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path, "transform2act", "gap", 0)
-    (write_run(tmp_path, "<b>" * 30, "gap", 0) / "designs" / "final.xml").unlink()
+    (write_run(tmp_path, "<b>" * 30, "gap", 0) / "designs" / "final.json").unlink()
     assert command.main([f"results={tmp_path}", "study=study", f"out={tmp_path / 'a.png'}", *SMALL]) == 0
     assert "not drawn: " in capsys.readouterr().out
 

@@ -35,8 +35,7 @@ def test_interquartile_mean_by_hand(values: list[float], expected: float) -> Non
 
 
 def test_probability_of_improvement_by_hand() -> None:
-    assert st.improvement_of([1, 3], [2, 3]) == (0 + 0 + 1 + 0.5) / 4
-    assert st.cliffs_delta([1, 3], [2, 3]) == pytest.approx(-0.25)
+    assert st.probability_of_improvement([[1, 3]], [[2, 3]]).value == (0 + 0 + 1 + 0.5) / 4
     both = st.probability_of_improvement([[1, 3], [5, 5, 5]], [[2, 3], [4]])
     assert both.value == pytest.approx((0.375 + 1) / 2)  # environments count alike, however many seeds they have
 

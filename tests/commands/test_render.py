@@ -16,7 +16,7 @@ from PIL import Image
 
 from codesign_bench import cli
 from codesign_bench.analysis import contact_sheet
-from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import make_task
 from tests.simulation.drawing import HAS_EGL, needs_drawing
@@ -128,7 +128,7 @@ def test_the_seed_decides(here: Here) -> None:
 def test_a_design_from_a_file(here: Here) -> None:
     task = make_task("swimmer")
     design = random_design(task, np.random.default_rng(8))
-    (here.folder / "design.json").write_text(design.to_json(), encoding="utf-8")
+    (here.folder / "design.json").write_text(StoredDesign(design, task.space).to_json(), encoding="utf-8")
     code, output, _ = here("env=swimmer", "design=design.json", "out=a.png", *SMALL)
     assert (code, output) == (0, f"a.png: swimmer, {design.num_nodes} bodies\n")
 
@@ -203,17 +203,23 @@ def test_refuses(here: Here, arguments: list[str], parts: list[str]) -> None:
         assert part in line
 
 
+def stored(env: str) -> Any:
+    task = make_task(env)
+    return StoredDesign(task.initial_design, task.space).to_dict()
+
+
 def design_text(**changes: Any) -> str:
     """The initial design of locomotion2d with some entries of its last node replaced."""
-    value = make_task("locomotion2d").initial_design.to_dict()
-    value["nodes"][-1].update(changes)
+    value = stored("locomotion2d")
+    value["design"]["nodes"][-1].update(changes)
     return json.dumps(value)
 
 
 def grown(nodes: int) -> str:
     """A chain of so many nodes."""
-    value = make_task("locomotion2d").initial_design.to_dict()
-    value["nodes"] += [{**value["nodes"][1], "parent": i + 1} for i in range(nodes - 2)]
+    value = stored("locomotion2d")
+    nodes_ = value["design"]["nodes"]
+    nodes_ += [{**nodes_[1], "parent": i + 1} for i in range(nodes - 2)]
     return json.dumps(value)
 
 
@@ -224,7 +230,7 @@ def grown(nodes: int) -> str:
         (b"", "JSON cannot be read"),
         (b"{", "JSON cannot be read"),
         (b"[" * 100_000, "JSON cannot be read"),
-        (b"[1, 2]", "list"),
+        (b"[1, 2]", "format"),
         (b"{}", "format"),
         (b"\x00\x00", "JSON cannot be read"),
         (design_text(parent=1).encode(), "no cycles"),
@@ -235,8 +241,10 @@ def grown(nodes: int) -> str:
         (design_text(axis=[0, 0, 0]).encode(), "axis of node 1 is [0.0, 0.0, 0.0]"),
         (design_text(wings=2).encode(), "wings"),
         (grown(5).encode(), "depth 4; allowed is at most 3"),
-        (make_task("locomotion3d").initial_design.to_json().encode(), "root has 4 children"),
-        pytest.param(b'{"a\\nb": 1}', "unknown keys"),
+        (make_task("locomotion2d").initial_design.to_json().encode(), "format 2"),
+        (json.dumps(stored("locomotion3d")).encode(), "plane of its design space is xy; allowed in locomotion2d is xz"),
+        (json.dumps({**stored("locomotion2d"), "space": {"plane": "xz"}}).encode(), "space lacks the key 'lower'"),
+        pytest.param(b'{"a\\nb": 1}', "format"),
     ],
 )  # fmt: skip
 def test_refuses_a_file_that_holds_no_design(here: Here, content: bytes, part: str) -> None:
@@ -247,8 +255,8 @@ def test_refuses_a_file_that_holds_no_design(here: Here, content: bytes, part: s
 
 
 def test_the_files_above_are_refused_for_their_faults_alone(here: Here) -> None:
-    Design.from_json(design_text())
-    make_task("locomotion2d").space.check(Design.from_json(grown(4)))
+    StoredDesign.from_dict(json.loads(design_text()))
+    StoredDesign.from_dict(json.loads(grown(4)))
 
 
 @pytest.mark.parametrize(

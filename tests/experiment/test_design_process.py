@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
-from codesign_bench.design.graph import Design
+from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import skeleton_transform
 from codesign_bench.experiment.design_process import design_process
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.simulation.episode import SKELETON, Stage
 from codesign_bench.simulation.sampler import Sampler
+from codesign_bench.tasks import make_task
 from tests.experiment.tiny import folder_of
 
 
 def test_process_on_disk_ends_with_the_final_design(undisturbed: Any) -> None:
     config, _ = undisturbed
     designs = folder_of(config) / "designs"
-    stages = json.loads((designs / "final_process.json").read_text())
+    stages = StoredDesign.load_all(designs / "final_process.json")
     assert len(stages) == 1 + config["method"]["skeleton"]["steps"]
-    assert Design.from_dict(stages[-1]["design"]) == Design.from_json((designs / "final.json").read_text())
-    assert stages[-1]["mjcf"] == (designs / "final.xml").read_text()
+    assert stages[-1] == StoredDesign.load(designs / "final.json")
+    task = make_task(config["env"]["name"])
+    assert to_mjcf(stages[-1].design, stages[-1].space, task.scene) == (designs / "final.xml").read_text()
 
 
 def test_skeletons_are_those_of_the_episode_with_the_final_attributes(undisturbed: Any) -> None:

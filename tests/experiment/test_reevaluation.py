@@ -12,7 +12,7 @@ import pytest
 
 from codesign_bench.commands import reevaluate as command
 from codesign_bench.configuration import load_config
-from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
@@ -71,9 +71,8 @@ def test_a_controller_from_scratch_on_the_frozen_design(finished: Path) -> None:
     (trained,) = (finished / FOLDER).iterdir()
     status = json.loads((trained / "status.json").read_text())
     assert (status["status"], status["steps"]) == ("done", 400)
-    final = (finished / "designs" / "final.json").read_text()
     for design in (trained / "designs").glob("*.json"):
-        assert Design.from_json(design.read_text()) == Design.from_json(final)
+        assert StoredDesign.load(design) == StoredDesign.load(finished / "designs" / "final.json")
     after = contents(finished)
     assert {name: content for name, content in after.items() if name in before} == before, "nothing is charged to the run"
     assert found.columns().keys() >= {"reevaluated_return_mean", "retrained_return_mean", "retrained_steps"}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import outcome
@@ -69,9 +69,9 @@ def test_the_saved_designs_can_be_read_again(toy: Toys) -> None:
     task = runner.RunSetup.of(config).task
     designs = folder_of(config) / "designs"
     for path in {*designs.glob("*.json")} - {designs / "final_process.json"}:
-        task.space.check(Design.from_json(path.read_text()))
-    for stage in json.loads((designs / "final_process.json").read_text()):
-        task.space.check(Design.from_dict(stage["design"]))
+        assert StoredDesign.load(path).space == task.space
+    for stage in StoredDesign.load_all(designs / "final_process.json"):
+        assert stage.space == task.space
 
 
 # ---- the lock --------------------------------------------------------------------------------------------------------

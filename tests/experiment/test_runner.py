@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import math
 import os
 import signal
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.design.graph import Design
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.experiment import checkpoint, runner
 from codesign_bench.experiment.evaluation import at_bounds, evaluate
 from codesign_bench.experiment.method import Agent, Context
@@ -101,7 +100,7 @@ def test_the_last_row_can_be_made_again_from_the_checkpoint(undisturbed: Any) ->
     row = rows_of(config)[-1]
     for name in ("return_mean", "return_std", "episode_length", "net_displacement", "net_to_path", "bodies", "at_bounds"):
         assert float(row[name]) == getattr(found, name), name
-    assert json.loads((folder_of(config) / "designs" / "final.json").read_text())["nodes"] == found.design.to_dict()["nodes"]
+    assert StoredDesign.load(folder_of(config) / "designs" / "final.json").design == found.design
 
 
 def test_best_return_and_evaluation_steps_add_up(undisturbed: Any) -> None:
@@ -110,7 +109,7 @@ def test_best_return_and_evaluation_steps_add_up(undisturbed: Any) -> None:
     assert [float(row["best_return"]) for row in rows] == [max(returns[: i + 1]) for i in range(len(rows))]
     meant = np.cumsum([2 * (6 + float(row["episode_length"])) for row in rows])
     assert [float(row["eval_steps"]) for row in rows] == meant.tolist()
-    best = Design.from_json((folder_of(undisturbed[0]) / "designs" / "best.json").read_text())
+    best = StoredDesign.load(folder_of(undisturbed[0]) / "designs" / "best.json").design
     assert best.num_nodes == float(rows[int(np.argmax(returns))]["bodies"])
 
 

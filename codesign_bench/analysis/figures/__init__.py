@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from matplotlib.figure import Figure
+
+from codesign_bench.analysis import champions, compare, hyperparameters, looks, measures, style, tables
 from codesign_bench.analysis.collect import Collection
+from codesign_bench.analysis.figures import comparison, designs, diagrams, returns
+from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.errors import ConfigError
 
 
@@ -45,93 +50,48 @@ class FiguresConfig:
 
 @dataclass(frozen=True)
 class Job:
-    """What a part needs to write itself."""
+    """What a part needs to write itself: the study, and those of its methods that belong there, in the order of figures."""
 
     collection: Collection
     config: FiguresConfig
+    methods: Sequence[str]
 
-    def curves(self, methods: Sequence[str], name: str, designs: bool) -> list[Path]:
-        from codesign_bench.analysis.figures.comparison import comparison
+    def save(self, name: str, figure: Callable[[], Figure]) -> list[Path]:
+        with style.styled():
+            return style.save(figure(), self.config.folder, name, self.config.formats)
 
-        return comparison(
+    def curves(self, name: str, designs: bool = False) -> list[Path]:
+        config = self.config
+        return comparison.comparison(
             self.collection,
-            self.config.folder,
-            methods=methods,
-            envs=self.config.envs,
-            band=self.config.band,
-            published=self.config.published,
+            config.folder,
+            methods=self.methods,
+            band=config.band,
+            published=config.published,
             designs=designs,
             name=name,
-            formats=self.config.formats,
+            formats=config.formats,
         )
 
 
-def _comparison(job: Job) -> list[Path]:
-    """(a), with the methods that do not ship beside the paper's."""
-    from codesign_bench.analysis.style import BASELINES, LOOKS, ordered
-
-    strangers = [method for method in ordered(job.collection.methods) if method not in LOOKS]
-    return job.curves(_asked([*BASELINES, *strangers], job), "comparison", designs=True)
-
-
-def _ablation(job: Job) -> list[Path]:
-    from codesign_bench.analysis.style import ABLATIONS
-
-    return job.curves(_asked(ABLATIONS, job), "ablation", designs=False)
-
-
-def _continuous(job: Job) -> list[Path]:
-    from codesign_bench.analysis.style import CONTINUOUS
-
-    return job.curves(_asked(CONTINUOUS, job), "continuous", designs=False)
-
-
-def _asked(methods: Sequence[str], job: Job) -> list[str]:
-    """The methods of a figure, without those that the user did not ask for."""
-    return [method for method in methods if job.config.methods is None or method in job.config.methods]
-
-
 def _jsmlp(job: Job) -> list[Path]:
-    from codesign_bench.analysis import champions, tables
-    from codesign_bench.analysis.figures import designs
-    from codesign_bench.analysis.style import save, styled
-
     frame = champions.symmetries(job.collection, (designs.WITH, designs.WITHOUT))
-    with styled():
-        written = save(designs.jsmlp(job.collection, frame), job.config.folder, "jsmlp", job.config.formats)
+    written = job.save("jsmlp", lambda: designs.jsmlp(job.collection, frame))
     return written + tables.write(tables.symmetry(frame, job.collection), job.config.folder)
 
 
-def _process(job: Job) -> list[Path]:
-    from codesign_bench.analysis.figures import designs
-    from codesign_bench.analysis.style import save, styled
-
-    with styled():
-        return save(designs.process(job.collection), job.config.folder, "process", job.config.formats)
-
-
 def _diagrams(job: Job) -> list[Path]:
-    from codesign_bench.analysis.figures import designs, diagrams
-    from codesign_bench.analysis.style import save, styled
-
-    with styled():
-        made = {"random_agents": designs.random_agents(), "joint_index": diagrams.joint_index(), "overview": diagrams.overview()}
-        return [path for name, figure in made.items() for path in save(figure, job.config.folder, name, job.config.formats)]
-
-
-def _aggregate(job: Job) -> list[Path]:
-    from codesign_bench.analysis.figures.aggregate import aggregate
-    from codesign_bench.analysis.style import ordered, save, styled
-
-    with styled():
-        return save(aggregate(job.collection, ordered(job.collection.methods)), job.config.folder, "aggregate", job.config.formats)
+    made = {
+        "random_agents": lambda: designs.random_agents(job.collection),
+        "joint_index": diagrams.joint_index,
+        "overview": diagrams.overview,
+    }
+    return [path for name, figure in made.items() for path in job.save(name, figure)]
 
 
 def _tables(job: Job) -> list[Path]:
-    from codesign_bench.analysis import hyperparameters, measures, tables
-
     collection, out = job.collection, job.config.folder
-    kinds = (tables.final_returns, tables.summary, tables.pairwise, tables.cost, tables.exploration)
+    kinds = (tables.methods, tables.final_returns, tables.summary, tables.pairwise, tables.cost, tables.exploration)
     made = [*(kind(collection) for kind in kinds), *hyperparameters.tables(collection)]
     written = [path for table in made for path in tables.write(table, out)]
     frames = {"runs": measures.finals(collection), "summary": measures.summary(collection)}
@@ -140,46 +100,79 @@ def _tables(job: Job) -> list[Path]:
 
 
 def _against(job: Job) -> list[Path]:
-    from dataclasses import replace
-
-    from codesign_bench.analysis import compare, tables
-    from codesign_bench.analysis.figures.comparison import comparison
-    from codesign_bench.analysis.style import save, styled
-
     mine, config = job.collection, job.config
     assert config.against is not None
-    theirs = compare.other_study(config.against, config.study, config.force, config.envs)
+    theirs = compare.other_study(config.against, config.study, config.force)
     frame = compare.differences(mine, theirs, config.force)
-    with styled():
-        written = save(compare.figure(frame, mine, theirs), config.folder, "against", config.formats)
+    written = job.save("against", lambda: compare.figure(frame, mine, theirs))
     written += tables.write(compare.table(frame, mine, theirs), config.folder)
     written.append(tables.write_csv(frame, config.folder, "against"))
-    others = replace(theirs, runs=tuple(run for run in theirs.runs if run.method not in mine.methods))
-    written += comparison(
-        mine.joined(others), config.folder, band=config.band, designs=False, name="against_curves", formats=config.formats
+    others = tuple(run for run in theirs.runs if run.method not in mine.methods and run.env in mine.envs)
+    both = mine.joined(replace(theirs, runs=others))
+    return written + comparison.comparison(
+        both, config.folder, band=config.band, designs=False, name="against_curves", formats=config.formats
     )
-    return written
 
 
-PARTS: dict[str, Callable[[Job], list[Path]]] = {
-    "comparison": _comparison,
-    "ablation": _ablation,
-    "continuous": _continuous,
-    "jsmlp": _jsmlp,
-    "process": _process,
-    "diagrams": _diagrams,
-    "aggregate": _aggregate,
-    "tables": _tables,
+@dataclass(frozen=True)
+class Part:
+    """`methods` chooses those of a study that belong into it (none: the study has nothing for it), `write` makes its files."""
+
+    write: Callable[[Job], list[Path]]
+    methods: Callable[[Collection], Sequence[str]] = lambda study: study.methods
+
+
+def _together(figure: Sequence[str], needed: Sequence[str]) -> Callable[[Collection], Sequence[str]]:
+    """The methods of one of the paper's figures, if the study has any that is needed for it."""
+    return lambda study: [method for method in study.methods if method in figure and set(study.methods) & set(needed)]
+
+
+def _compared(study: Collection) -> Sequence[str]:
+    """All that do not have a figure of their own, or all of them if there are no others."""
+    return [method for method in study.methods if method not in (*looks.ABLATIONS[1:], *looks.CONTINUOUS)] or study.methods
+
+
+def _several(study: Collection) -> Sequence[str]:
+    return study.methods if len(study.methods) > 1 else ()
+
+
+def _with_process(study: Collection) -> Sequence[str]:
+    """The methods that recorded how their champions design themselves."""
+    return [m for m in study.methods if any((run.path / champions.PROCESS).is_file() for run in study.runs if run.method == m)]
+
+
+PARTS: dict[str, Part] = {
+    "comparison": Part(lambda job: job.curves("comparison", designs=True), _compared),
+    "ablation": Part(lambda job: job.curves("ablation"), _together(looks.ABLATIONS, looks.ABLATIONS[1:])),
+    "continuous": Part(lambda job: job.curves("continuous"), _together(looks.CONTINUOUS, looks.CONTINUOUS)),
+    "final_returns": Part(lambda job: job.save("final_returns", lambda: returns.final_returns(job.collection))),
+    "pairs": Part(lambda job: job.save("pairs", lambda: returns.pairs(job.collection)), _several),
+    "aggregate": Part(lambda job: job.save("aggregate", lambda: aggregate(job.collection, job.methods))),
+    "jsmlp": Part(_jsmlp, _together((designs.WITH, designs.WITHOUT), (designs.WITHOUT,))),
+    "process": Part(lambda job: job.save("process", lambda: designs.process(job.collection, job.methods[0])), _with_process),
+    "diagrams": Part(_diagrams),
+    "tables": Part(_tables),
 }
 """What `only` can name, besides against."""
 
 
 def draw(collection: Collection, config: FiguresConfig, command: Sequence[str] = ()) -> list[Path]:
-    """Writes the parts that `config` asks for, and index.md, into its folder; returns the files. `command` is what to type for them."""
-    parts = {**PARTS, **({"against": _against} if config.against else {})}
-    job = Job(collection, config)
-    written = [path for name in parts if config.only is None or name in config.only for path in parts[name](job)]
-    return [*written, _index(written, job, command)]
+    """Writes the parts that `config` asks for, as far as the study has something for them, and index.md, into its folder; returns the
+    files. `command` is what to type for them. A study without runs, or with nothing for what was asked, is refused."""
+    if not collection.runs:
+        raise ConfigError(f"The study '{config.study}' has no runs that can be read; allowed is one with at least one evaluation.")
+    jobs = {name: Job(collection, config, part.methods(collection)) for name, part in PARTS.items()}
+    for name in config.only or ():
+        if name in jobs and not jobs[name].methods:
+            allowed = ", ".join(other for other in jobs if jobs[other].methods)
+            raise ConfigError(f"only holds '{name}', for which the study '{config.study}' has no runs; allowed are {allowed}.")
+    written: list[Path] = []
+    for name, job in jobs.items():
+        if job.methods and (not config.only or name in config.only):
+            written += PARTS[name].write(job)
+    if config.against and (not config.only or "against" in config.only):
+        written += _against(Job(collection, config, collection.methods))
+    return [*written, _index(written, jobs["tables"], command)]
 
 
 def remarks(collection: Collection) -> list[str]:
@@ -189,16 +182,14 @@ def remarks(collection: Collection) -> list[str]:
 
 def _index(written: list[Path], job: Job, command: Sequence[str]) -> Path:
     """index.md: what there is, from which runs, and which were left out."""
-    from codesign_bench.analysis.tables import plain_markdown, write_text
-
     collection, names = job.collection, list(dict.fromkeys(path.stem for path in written))
     kinds = {name: [path.suffix for path in written if path.stem == name] for name in names}
-    lines = [f"# {plain_markdown(collection.study)}", "", f"Made by `{shlex.join(command)}` from {len(collection.runs)} runs.", ""]
+    lines = [f"# {tables.plain_markdown(collection.study)}", "", f"Made by `{shlex.join(command)}` from {len(collection.runs)} runs.", ""]
     lines += [f"- {name}: {', '.join(f'[{kind[1:]}]({name}{kind})' for kind in kinds[name])}" for name in names]
     for title, items in (
         ("Left out", [f"{'/'.join(item.path.parts[-3:])}: {item.reason}" for item in collection.left_out]),
         ("Remarks", remarks(collection)),
     ):
         if items:
-            lines += ["", f"## {title}", "", *(f"- {plain_markdown(item)}" for item in items)]
-    return write_text(job.config.folder / "index.md", "\n".join(lines) + "\n")
+            lines += ["", f"## {title}", "", *(f"- {tables.plain_markdown(item)}" for item in items)]
+    return tables.write_text(job.config.folder / "index.md", "\n".join(lines) + "\n")

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis import measures, statistics, style
+from codesign_bench.analysis import looks, measures, statistics, style
 from codesign_bench.analysis.collect import Collection
 
 LONGEST = 32
@@ -22,17 +22,17 @@ def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
     frame = measures.normalised(measures.finals(collection))
     shown = [method for method in methods if len(frame) and (frame.loc[frame["reached"].astype(bool), "method"] == method).any()]
     envs = [
-        env for env in style.ordered_envs(frame["env"]) if all(len(measures.scores(frame, method, [env])[0]) for method in shown)
+        env for env in looks.ordered_envs(frame["env"]) if all(len(measures.scores(frame, method, [env])[0]) for method in shown)
     ]  # comparable only where everyone has runs
     left_out = sorted(set(collection.envs) - set(envs))
-    look = style.looks([*methods, *collection.methods])
-    unfinished = [style.label(method) for method in methods if method not in shown]
+    look = collection.looks
+    unfinished = [collection.label(method) for method in methods if method not in shown]
     foot = style.wrapped(
         [
-            f"Final return as a share of the best method's mean, over {', '.join(map(style.env_title, envs)) or 'no environment'}.",
+            f"Final return as a share of the best method's mean, over {', '.join(map(collection.title, envs)) or 'no environment'}.",
             "Intervals: 95 % stratified bootstrap.",
             *measures.cautions(collection, methods),
-            *([f"Without {', '.join(map(style.env_title, left_out))}: runs are missing or no mean is positive."] if left_out else []),
+            *([f"Without {', '.join(map(collection.title, left_out))}: runs are missing or no mean is positive."] if left_out else []),
             *([f"Without {', '.join(unfinished)}: no run that reached the end."] if unfinished and shown else []),
             *measures.shortfall(collection, methods, bands=False),
         ]
@@ -51,7 +51,7 @@ def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
     return figure
 
 
-def _means(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, style.Look]) -> None:
+def _means(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, looks.Look]) -> None:
     axes.set_title("interquartile mean")
     for row, method in enumerate(methods):
         found = statistics.interquartile_mean(measures.scores(frame, method, envs))
@@ -61,7 +61,7 @@ def _means(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequen
     axes.set_xlabel("share of the best method")
 
 
-def _profiles(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, style.Look]) -> None:
+def _profiles(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, looks.Look]) -> None:
     axes.set_title("performance profile")
     top = max([1.0, *(float(x.max()) for method in methods for x in measures.scores(frame, method, envs) if len(x))])
     levels = np.linspace(0, top * 1.02, 101)
@@ -85,7 +85,7 @@ def _profiles(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Seq
     axes.set_ylabel("runs above", labelpad=1)
 
 
-def _improvements(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, style.Look]) -> None:
+def _improvements(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs: Sequence[str], look: dict[str, looks.Look]) -> None:
     """The first method against each of the others, in the rows of the first panel."""
     axes.set_title("probability of improvement")
     for row, other in enumerate(methods[1:], start=1):
@@ -99,7 +99,7 @@ def _improvements(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], envs:
     axes.set_xlabel(style.plain(f"P({look[methods[0]].label} better)") if methods else "")
 
 
-def _bar(axes: Axes, row: int, found: statistics.Estimate, look: style.Look) -> None:
+def _bar(axes: Axes, row: int, found: statistics.Estimate, look: looks.Look) -> None:
     if np.isfinite(found.low):
         axes.barh(row, found.high - found.low, left=found.low, height=0.75, color=look.colour, alpha=0.3, lw=0)
     # the mark of the profile's line, whole where it lies on the axis

@@ -10,12 +10,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis import measures, style, tables
+from codesign_bench.analysis import looks, measures, style, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import curves
 from codesign_bench.analysis.figures.designs import row_of_champions
 from codesign_bench.analysis.published import values as published_values
-from codesign_bench.tasks import TASKS
 
 
 def comparison(
@@ -30,11 +29,11 @@ def comparison(
     name: str = "comparison",
     formats: Sequence[str] = style.FORMATS,
 ) -> list[Path]:
-    """Curves of `methods` (default: all in the collection) in `envs` (default: the four tasks, and any other that has runs), and
-    the table of their final returns. Makes the figure whatever there is, and says on its face what is missing."""
-    chosen = tuple(methods) if methods is not None else style.ordered(collection.methods)
+    """Curves of `methods` in `envs` (default: all in the collection), and the table of their final returns. Makes the figure whatever
+    there is, and says on its face what is missing."""
+    chosen = tuple(methods) if methods is not None else collection.methods
     with style.styled():
-        figure = draw(collection, chosen, envs or style.ordered_envs({*TASKS, *collection.envs}), band, published, designs)
+        figure = draw(collection, chosen, envs or collection.envs, band, published, designs)
         written = style.save(figure, out, name, formats)
     table = tables.final_returns(collection, chosen, name="final_returns" if methods is None else f"{name}_returns")
     return written + tables.write(table, out)
@@ -48,7 +47,7 @@ def draw(
     published: bool = False,
     designs: bool = True,
 ) -> Figure:
-    look = style.looks([*methods, *collection.methods])
+    methods, envs = [method for method in methods if method in collection.methods], envs or ["no environment yet"]
     designs = designs and bool(methods)
     columns = max(1, min(4, len(envs)))
     lines = -(-len(envs) // columns)
@@ -61,12 +60,13 @@ def draw(
             *(measures.cautions(collection, methods) if band == "iqm" else []),
             *([f"Stars: {'; '.join(sources)}."] if marks else []),
             *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
+            *looks.on_the_command_line({method: collection.looks[method] for method in methods}),
             *measures.missing(collection, methods, envs),
             *measures.shortfall(collection, methods),
         ],
         width=int(24 * width),
     )
-    handles = curves.legend_handles(methods, look, bool(marks))
+    handles = curves.legend_handles(methods, collection.looks, bool(marks))
     per_line = 5 if len(handles) == 5 and columns > 2 else {1: 2, 2: 3}.get(columns, 4)
     top, bottom = 0.16 * -(-len(handles) // per_line) + 0.30, 0.11 * len(foot) + (0.25 if designs else 0.42)
     panel, pictures = (2.2 if columns == 1 else 1.65), 0.78 * -(-len(methods) // 2) if designs else 0.0
@@ -80,9 +80,9 @@ def draw(
         if designs:
             parts = place.subgridspec(2, 1, height_ratios=[panel, pictures + 0.01], hspace=0.9 / (panel + pictures))
             place = parts[0]
-            row_of_champions(figure, parts[1], collection, env, methods, look)
+            row_of_champions(figure, parts[1], collection, env, methods)
         axes = figure.add_subplot(place)
-        curves.panel(axes, collection, env, methods, look, band, published)
+        curves.panel(axes, collection, env, methods, band, published)
         axes.set_xlabel("simulation steps", labelpad=1)
         if i % columns == 0:
             axes.set_ylabel("total reward")

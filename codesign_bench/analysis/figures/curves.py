@@ -1,60 +1,94 @@
-"""Learning curves: one panel per environment, one line and band per method."""
+"""Learning curves: one panel per environment, one line and band per method. seaborn draws; centre and band are our statistics, since its
+own sort values within a step, close gaps and know nothing of seeds that ended."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from codesign_bench.analysis import measures, published, statistics
 from codesign_bench.analysis.collect import Collection
-from codesign_bench.analysis.style import Look, count, env_title, plain
+from codesign_bench.analysis.looks import Look
+from codesign_bench.analysis.style import count, plain
 
+Array = NDArray[Any]
 STAR: Any = {"marker": (5, 1), "ms": 6, "mfc": "white", "mew": 0.9}
 """Marks of published values."""
 BANDS = {"std": "mean and standard deviation over seeds", "iqm": "interquartile mean and 95 % bootstrap interval over seeds"}
+_DASHES = {"-": "", "--": (4, 1.5), "-.": (4, 1.5, 1, 1.5), ":": (1, 1.5)}
+"""matplotlib's line styles as seaborn writes them."""
+FEWER = " with fewer seeds"
+COLUMNS = ["method", "stretch", "style", "steps", "centre", "low", "high"]
 
 
-def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], look: dict[str, Look], band: str, marks: bool) -> None:
-    """The curves of one environment."""
-    at = measures.grid(collection, env)
+def lines(collection: Collection, env: str, methods: Sequence[str], band: str) -> pd.DataFrame:
+    """Centre and band of every method, one row per point of the common grid, cut into stretches at gaps and where seeds are missing.
+    `style` is the method, or the method FEWER; such a stretch begins and ends on its neighbours, so that the line is whole."""
+    at, parts = measures.grid(collection, env), [pd.DataFrame(columns=COLUMNS)]
     for method in methods:
         runs = measures.curves(collection, env, method, at)
-        if len(runs):
-            _line(axes, at, runs, look[method], band)
-    axes.set_title(plain(env_title(env)))
-    axes.set_xlim(0, max(collection.horizon(env), 1))
+        if not len(runs):
+            continue
+        centre, low, high = statistics.band(runs, band)
+        known, fewer = np.isfinite(centre), measures.fewer(runs)
+        beside = fewer.copy()
+        beside[1:] |= fewer[:-1]
+        beside[:-1] |= fewer[1:]
+        for style, mine in ((method, known & ~fewer), (method + FEWER, known & beside)):
+            points = np.flatnonzero(mine)
+            numbers = {"steps": at[points], "centre": centre[points], "low": low[points], "high": high[points]}
+            parts.append(pd.DataFrame({"method": method, "stretch": _stretches(mine)[points], "style": style, **numbers}))
+    return pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+
+
+def _stretches(mask: Array) -> Array:
+    """[points]: the number of the run of True that a point is in."""
+    return np.cumsum(np.diff(mask.astype(int), prepend=0) == 1)
+
+
+def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], band: str, marks: bool) -> None:
+    """The curves of one environment."""
+    table, look = lines(collection, env, methods, band), collection.looks
+    if len(table):
+        shown = [method for method in methods if (table["method"] == method).any()]
+        sns.lineplot(
+            table,
+            x="steps",
+            y="centre",
+            hue="method",
+            style="style",
+            units="stretch",
+            estimator=None,
+            palette={method: look[method].colour for method in shown},
+            dashes={**{m: _DASHES[look[m].dashes] for m in shown}, **{m + FEWER: (2, 1.5) for m in shown}},
+            markers={**{m: look[m].marker for m in shown}, **{m + FEWER: look[m].marker for m in shown}},
+            markevery=max(1, table["steps"].nunique() // 8),
+            markeredgewidth=0,
+            clip_on=False,  # marks at the edge are whole
+            legend=False,
+            ax=axes,
+        )
+        for (method, _, _), part in table.groupby(["method", "style", "stretch"], sort=False):
+            where = np.isfinite(part["low"])
+            axes.fill_between(part["steps"], part["low"], part["high"], where=where, color=look[str(method)].colour, alpha=0.16, lw=0)
+    else:
+        axes.text(0.5, 0.5, "no runs", transform=axes.transAxes, ha="center", va="center", color="#777777")
+    axes.set(title=plain(collection.title(env)), xlabel="", ylabel="", xlim=(0, max(collection.horizon(env), 1)))
     axes.xaxis.set_major_formatter(lambda value, _: count(value) if value else "0")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value == round(value) else f"{value:,.4g}")
-    axes.locator_params(axis="x", nbins=5)
-    axes.locator_params(axis="y", nbins=5)
-    if not axes.lines:
-        axes.text(0.5, 0.5, "no runs", transform=axes.transAxes, ha="center", va="center", color="#777777")
-        axes.set_xticks([])
-        axes.set_yticks([])
+    axes.locator_params(axis="both", nbins=5)
     if marks:
         _published(axes, env, methods, look)
 
 
-def _line(axes: Axes, at: Any, runs: Any, look: Look, band: str) -> None:
-    centre, low, high = statistics.band(runs, band)
-    fewer, known = measures.fewer(runs), np.isfinite(centre)
-    style: dict[str, Any] = {"color": look.colour, "solid_capstyle": "round", "clip_on": False}  # marks at the edge are whole
-    every = max(1, int(np.count_nonzero(known)) // 8)
-    full = np.where(fewer, np.nan, centre)
-    axes.plot(at, full, ls=look.dashes, marker=look.marker, markevery=every, markeredgewidth=0, **style)
-    if fewer.any():
-        beside = fewer.copy()  # the dashed part begins where the whole one ends
-        beside[1:] |= fewer[:-1]
-        beside[:-1] |= fewer[1:]
-        axes.plot(at, np.where(beside, centre, np.nan), ls=(0, (2, 1.5)), lw=1.0, color=look.colour)
-    axes.fill_between(at, low, high, where=np.isfinite(low), color=look.colour, alpha=0.16, lw=0)
-
-
-def _published(axes: Axes, env: str, methods: Sequence[str], look: dict[str, Look]) -> None:
+def _published(axes: Axes, env: str, methods: Sequence[str], look: Mapping[str, Look]) -> None:
     """Values from the literature as marks at the right edge, which stands for their own number of steps."""
     for value in published.values():
         if value.env != env or value.method not in methods:
@@ -67,7 +101,7 @@ def _published(axes: Axes, env: str, methods: Sequence[str], look: dict[str, Loo
     axes.autoscale_view(scalex=False)
 
 
-def legend_handles(methods: Sequence[str], look: dict[str, Look], marks: bool) -> list[Line2D]:
+def legend_handles(methods: Sequence[str], look: Mapping[str, Look], marks: bool) -> list[Line2D]:
     handles = [
         Line2D([], [], color=look[m].colour, marker=look[m].marker, ls=look[m].dashes, markeredgewidth=0, label=plain(look[m].label))
         for m in methods

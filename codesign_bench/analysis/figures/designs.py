@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,14 +14,14 @@ from matplotlib.gridspec import GridSpec, SubplotSpec
 
 from codesign_bench.analysis import champions, measures, style
 from codesign_bench.analysis.collect import Collection
-from codesign_bench.analysis.drawing import Robot, View, draw, robot_of, window
-from codesign_bench.design.graph import Design
-from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.simulation.showing import random_design
-from codesign_bench.tasks import TASKS, Task, make_task
+from codesign_bench.analysis.drawing import View, draw, window
+from codesign_bench.analysis.robot import Robot
+from codesign_bench.design.stored import StoredDesign
+from codesign_bench.errors import CodesignError
+from codesign_bench.simulation.showing import grown_design
+from codesign_bench.tasks import TASKS, Task, task_from_config
 
 WITH, WITHOUT = "transform2act", "transform2act_no_jsmlp"
-PROCESS_ENVS = ("locomotion2d", "locomotion3d", "swimmer")
 
 
 def blank(axes: Axes, text: str) -> None:
@@ -28,11 +29,10 @@ def blank(axes: Axes, text: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=7)
 
 
-def beside(axes: Axes, env: str) -> None:
+def beside(axes: Axes, title: str) -> None:
     """The environment's name, upright, left of a row."""
-    title = style.plain(style.env_title(env))
     place: dict[str, Any] = {"xycoords": "axes fraction", "xytext": (-6, 0), "textcoords": "offset points", "annotation_clip": False}
-    axes.annotate(title, (0, 0.5), **place, rotation=90, ha="right", va="center", fontsize=8)
+    axes.annotate(style.plain(title), (0, 0.5), **place, rotation=90, ha="right", va="center", fontsize=8)
 
 
 def under(axes: Axes, text: str, colour: str = "#555555") -> None:
@@ -41,8 +41,7 @@ def under(axes: Axes, text: str, colour: str = "#555555") -> None:
 
 def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
     """(c) The best seed's design with and without JSMLPs, and how symmetric the designs of all seeds are (`champions.symmetries`)."""
-    envs = style.ordered_envs({"locomotion3d", "swimmer", *(run.env for run in collection.runs if run.method in (WITH, WITHOUT))})
-    look = style.looks([WITH, WITHOUT])
+    envs = [env for env in collection.envs if collection.of(env, WITH) or collection.of(env, WITHOUT)]
     foot = style.wrapped(
         [
             "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
@@ -61,7 +60,7 @@ def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
         _pair(figure, grid, row, collection, env)
         for column, kind in enumerate(("sibling", "left-right", "mirror"), start=2):
             axes = figure.add_subplot(grid[row, column])
-            _scores(axes, frame[frame["env"] == env], kind, look)
+            _scores(axes, frame[frame["env"] == env], kind, collection)
             axes.tick_params(labelbottom=row == len(envs) - 1)
             if row == 0:
                 axes.set_title(f"{kind} symmetry")
@@ -77,45 +76,46 @@ def _pair(figure: Figure, grid: GridSpec, row: int, collection: Collection, env:
         if one is None or one.robot is None:
             blank(axes, "no runs" if one is None else "no design on disk")
         else:
-            view = View.of(one.run.config["env"])
+            view = View.of_config(one.run.config["env"])
             draw(axes, one.robot, view, window(robots, view))
-            under(axes, f"{one.robot.bodies} bodies")
+            under(axes, f"{one.robot.num_bodies} bodies")
         if row == 0:
             axes.set_title(title)
         if column == 0:
-            beside(axes, env)
+            beside(axes, collection.title(env))
 
 
-def _scores(axes: Axes, frame: pd.DataFrame, kind: str, look: dict[str, style.Look]) -> None:
+def _scores(axes: Axes, frame: pd.DataFrame, kind: str, collection: Collection) -> None:
     axes.set_xlim(-0.6, 1.6)
     axes.set_ylim(0, 1.05)
     axes.set_xticks([0, 1], ["with", "without"])
     axes.set_yticks([0, 0.5, 1])
     axes.grid(axis="x", visible=False)
     for x, method in enumerate((WITH, WITHOUT)):
+        look = collection.looks.get(method)
         values = frame.loc[frame["method"] == method, kind].dropna().to_numpy(np.float64)
-        if not len(values):
+        if not len(values) or look is None:
             why = {"sibling": "no siblings", "left-right": "upright\nplane", "mirror": "no design"}
             nothing = why[kind] if (frame["method"] == method).any() else "no runs"
             axes.text(x, 0.25, nothing, ha="center", va="center", fontsize=6, color="#777777")
             continue
         spread = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else np.zeros(1)
-        axes.plot(x + spread, values, ls="none", marker=look[method].marker, color=look[method].colour, markeredgewidth=0, alpha=0.75)
-        axes.plot([x - 0.25, x + 0.25], [values.mean()] * 2, color=look[method].colour, lw=1.6)
-        axes.text(x + 0.3, values.mean(), f"{values.mean():.2f}", fontsize=6.5, va="center", color=look[method].colour)
+        axes.plot(x + spread, values, ls="none", marker=look.marker, color=look.colour, markeredgewidth=0, alpha=0.75)
+        axes.plot([x - 0.25, x + 0.25], [values.mean()] * 2, color=look.colour, lw=1.6)
+        axes.text(x + 0.3, values.mean(), f"{values.mean():.2f}", fontsize=6.5, va="center", color=look.colour)
 
 
-def process(collection: Collection, method: str = WITH) -> Figure:
+def process(collection: Collection, method: str) -> Figure:
     """(e) The skeleton after each skeleton transform, drawn with the attributes of the finished design."""
-    rows: list[tuple[str, list[Robot], View | None]] = []
-    for env in style.ordered_envs({*PROCESS_ENVS, *(set(collection.envs) & {"gap"})}):
+    rows: list[tuple[str, list[Robot], View]] = []
+    for env in collection.envs:
         best = champions.champion(collection, env, method)
-        stages = champions.design_process(best.run) if best else []
-        rows.append((env, stages, View.of(best.run.config["env"]) if best else None))
+        if best is not None:
+            rows.append((env, [Robot.of(stored) for stored in champions.design_process(best.run)], View.of_config(best.run.config["env"])))
     columns = max([len(stages) for _, stages, _ in rows] + [1])
     foot = style.wrapped(
         [
-            f"Final deterministic episode of {style.label(method)}, best seed.",
+            f"Final deterministic episode of {collection.label(method)}, best seed.",
             "Skeletons are drawn with the attributes of the finished design.",
             *measures.shortfall(collection, (method,), bands=False),
         ]
@@ -126,61 +126,54 @@ def process(collection: Collection, method: str = WITH) -> Figure:
     edges = {"left": 0.04, "right": 0.99, "top": 1 - top / height, "bottom": bottom / height}
     grid = figure.add_gridspec(len(rows), columns, **edges, wspace=0.06, hspace=0.2)
     for row, (env, stages, view) in enumerate(rows):
-        if not stages or view is None:
-            axes = figure.add_subplot(grid[row, :])
-            blank(axes, f"no runs of {style.label(method)}" if view is None else "no design process on disk")
+        if not stages:
+            blank(figure.add_subplot(grid[row, :]), "no design process on disk")
         for column, robot in enumerate(stages):
             axes = figure.add_subplot(grid[row, column])
-            assert view is not None
             draw(axes, robot, view, window(stages, view))
-            under(axes, f"{robot.bodies} bodies")
+            under(axes, f"{robot.num_bodies} bodies")
             if row == next(i for i, (_, s, _) in enumerate(rows) if s):
                 axes.set_title("initial" if column == 0 else f"transform {column}", fontsize=8)
         first = figure.add_subplot(grid[row, 0]) if not stages else figure.axes[-len(stages)]
         first.axis("off")
-        beside(first, env)
+        beside(first, collection.title(env))
     style.note(figure, foot)
     return figure
 
 
-def random_agents(seed: int = 3) -> Figure:
-    """(f) What a policy that chooses at random makes of the initial design, one agent per environment."""
-    figure = Figure(figsize=(style.WIDTH, 1.75))
-    for column, name in enumerate(TASKS):
-        task = make_task(name)
-        axes = figure.add_axes((0.01 + column * 0.2475, 0.0, 0.235, 0.86))
-        robot = _robot(_grown(task, np.random.default_rng([seed, column])), task)
-        view = _view(task)
+def random_agents(collection: Collection, seed: int = 3) -> Figure:
+    """(f) What a policy that chooses at random makes of the initial design, one agent per environment whose task is installed."""
+    tasks = {env: task for env in collection.envs if (task := _task(collection, env)) is not None}
+    columns, lines = max(1, min(4, len(tasks))), max(1, -(-len(tasks) // 4))
+    wide, tall = style.WIDTH / 4, 1.75
+    figure = Figure(figsize=(wide * columns, tall * lines))
+    for i, (env, task) in enumerate(tasks.items()):
+        line, column = divmod(i, columns)
+        axes = figure.add_axes(((column + 0.03) / columns, (lines - 1 - line) / lines, 0.94 / columns, 0.86 / lines))
+        robot = Robot.of(StoredDesign(grown_design(task, np.random.default_rng([seed, _stream(env)])), task.space))
+        view = View.of(task.scene, task.space.plane)
         ahead = 0.0
         if view.ground.kind == "gaps":  # before the first one, which is seen
             robot = robot.moved(np.array([view.ground.first_gap - np.maximum(robot.start, robot.end)[:, 0].max() - 0.2, 0, 0]))
             ahead = 1.2 * view.ground.gap_width
         draw(axes, robot, view, window([robot], view), ahead=ahead)
-        axes.set_title(style.ENV_TITLES[name])
+        axes.set_title(style.plain(collection.title(env)))
     return figure
 
 
-def _grown(task: Task, rng: np.random.Generator, more: int = 3) -> Design:
-    """A random design in which something has grown, so that there is something to see."""
-    while True:
-        design = random_design(task, rng)
-        if design.num_nodes >= task.initial_design.num_nodes + more:
-            return design
+def _task(collection: Collection, env: str) -> Task | None:
+    try:
+        return task_from_config(next(run.config["env"] for run in collection.runs if run.env == env))
+    except CodesignError:
+        return None
 
 
-def _robot(design: Design, task: Task) -> Robot:
-    robot = robot_of(to_mjcf(design, task.space, task.scene))
-    assert robot is not None
-    return robot
+def _stream(env: str) -> int:
+    """The same agent for an environment, whatever others the study has."""
+    return list(TASKS).index(env) if env in TASKS else zlib.crc32(env.encode())
 
 
-def _view(task: Task) -> View:
-    return View("oblique" if task.scene.root == "free" else "side" if task.space.plane == "xz" else "top", task.scene.ground)
-
-
-def row_of_champions(
-    figure: Figure, place: SubplotSpec, collection: Collection, env: str, methods: Sequence[str], look: dict[str, style.Look]
-) -> None:
+def row_of_champions(figure: Figure, place: SubplotSpec, collection: Collection, env: str, methods: Sequence[str]) -> None:
     """The best seed's final design of every method, at one scale, two to a line."""
     found = [champions.champion(collection, env, method) for method in methods]
     robots = [c.robot for c in found if c is not None and c.robot is not None]
@@ -191,6 +184,6 @@ def row_of_champions(
         if one is None or one.robot is None:
             blank(axes, "no runs" if one is None else "no design\non disk")
         else:
-            view = View.of(one.run.config["env"])
+            view = View.of_config(one.run.config["env"])
             draw(axes, one.robot, view, window(robots, view))
-        under(axes, style.short(look[method].label, 18), look[method].colour)
+        under(axes, style.short(collection.label(method), 18), collection.looks[method].colour)

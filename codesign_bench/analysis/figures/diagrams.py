@@ -11,10 +11,12 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangl
 from numpy.typing import NDArray
 
 from codesign_bench.analysis import style
-from codesign_bench.analysis.drawing import BONES, View, draw, robot_of, window
+from codesign_bench.analysis.drawing import View, draw, window
+from codesign_bench.analysis.robot import Robot
+from codesign_bench.design.colours import BONES
 from codesign_bench.design.graph import Design
 from codesign_bench.design.joint_index import index_integers, index_strings
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NO_CHANGE, attribute_transform, skeleton_transform
 from codesign_bench.tasks import make_task
 
@@ -88,9 +90,8 @@ def overview() -> Figure:
     """(h) An episode: skeleton transforms, attribute transforms, execution, each under a sub-policy of its own."""
     skeletons, finished = _example()
     task = make_task("locomotion3d")
-    view = View("oblique", task.scene.ground)
-    robots = [robot_of(to_mjcf(design, task.space, task.scene)) for design in (*skeletons, finished)]
-    drawn = [robot for robot in robots if robot is not None]
+    view = View.of(task.scene, task.space.plane)
+    drawn = [Robot.of(StoredDesign(design, task.space)) for design in (*skeletons, finished)]
     size = window(drawn, view)
     figure = Figure(figsize=(style.WIDTH, 2.2))
     back = figure.add_axes((0, 0, 1, 1))

@@ -11,6 +11,7 @@ from typing import Any
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.run_folder import deciding
 
 PARTS = ("env", "method", "budget", "evaluation", "sampler")
 """Of a configuration: what decides on the result, besides the seed."""
@@ -24,7 +25,8 @@ def command_of(run: Run) -> str:
         usual = _usual(option, run.env, budget)
         if usual is not None:
             own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
-            changes = [word for part in PARTS for word in _changes(usual.get(part), run.config.get(part), part)]
+            mine = deciding(run.config)
+            changes = [word for part in PARTS for word in _changes(usual.get(part), mine.get(part), part)]
             return shlex.join(["codesign-bench", *own, *changes])
     return shlex.join(_recorded(run))
 
@@ -32,7 +34,7 @@ def command_of(run: Run) -> str:
 @cache
 def _usual(method: str, env: str, budget: str) -> Mapping[str, Any] | None:
     try:
-        return load_config("config", [f"method={method}", f"env={env}", f"budget={budget}"])
+        return deciding(load_config("config", [f"method={method}", f"env={env}", f"budget={budget}"]))
     except ConfigError:
         return None
 
@@ -41,7 +43,7 @@ def _changes(usual: Any, value: Any, where: str) -> Iterator[str]:
     if isinstance(usual, Mapping) and isinstance(value, Mapping):
         for key in value:
             yield from _changes(usual.get(key), value[key], f"{where}.{key}")
-    elif value != usual and where != "budget.until":
+    elif value != usual:
         yield f"{where}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
 
 

@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from codesign_bench.analysis import measures, statistics
-from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.style import Look, env_title, looks, ordered, ordered_envs
+from codesign_bench.analysis.collect import KEYS, Collection, Run
+from codesign_bench.analysis.looks import Look, ordered, ordered_envs
 
 Array = NDArray[Any]
 
@@ -28,7 +28,19 @@ METRICS = {
     "net_displacement": "net displacement (m)",
     "bodies": "bodies of the champion",
 }
-"""Columns of progress.csv that curves can show."""
+"""Columns of progress.csv that curves show, with their names for people; so do those that a task adds, under their own."""
+NOT_SHOWN = (
+    "iteration",
+    "steps",
+    "return_std",
+    "net_to_path",
+    "designs",
+    "at_bounds",
+    "unstable",
+    "eval_steps",
+    "steps_per_second",
+    "seconds",
+)
 BANDS = {"std": "mean ± standard deviation", "iqm": "interquartile mean, 95 % bootstrap interval"}
 MOST_POINTS = 120
 """Of a curve: more cannot be told apart in a panel of a page."""
@@ -55,12 +67,11 @@ class Missing:
 
 
 def method_entries(collection: Collection) -> list[dict[str, Any]]:
-    found = looks(ordered(collection.methods))
-    return [{"name": name, "label": look.label, **_colours(look), "dashes": _dashes(look)} for name, look in found.items()]
+    return [{"name": name, "label": look.label, **_colours(look), "dashes": _dashes(look)} for name, look in collection.looks.items()]
 
 
 def env_entries(collection: Collection) -> list[dict[str, str]]:
-    return [{"name": env, "title": env_title(env)} for env in ordered_envs(collection.envs)]
+    return [{"name": env, "title": collection.title(env)} for env in collection.envs]
 
 
 def _colours(look: Look) -> dict[str, str]:
@@ -101,14 +112,19 @@ def _luminance(rgb: Array) -> float:
 
 def curves(collection: Collection) -> dict[str, Any]:
     """Per environment: steps, and per metric and method the two bands and the single runs, on a common grid."""
-    return {env: _curves_of(collection, env) for env in ordered_envs(collection.envs)}
+    return {env: _curves_of(collection, env) for env in collection.envs}
+
+
+def metrics(collection: Collection) -> dict[str, str]:
+    own = [name for name in collection.table.columns if name not in (*KEYS, *METRICS, *NOT_SHOWN)]
+    return {**METRICS, **{name: name.replace("_", " ") for name in own}}
 
 
 def _curves_of(collection: Collection, env: str) -> dict[str, Any]:
     at = measures.thinned(measures.grid(collection, env), MOST_POINTS)
     found: dict[str, dict[str, Any]] = {}
-    for metric in METRICS:
-        entries = {method: _curve(collection, env, method, metric, at) for method in ordered(collection.methods)}
+    for metric in metrics(collection):
+        entries = {method: _curve(collection, env, method, metric, at) for method in collection.methods}
         found[metric] = {method: entry for method, entry in entries.items() if entry is not None}
     return {"steps": numbers(at), "metrics": found}
 
@@ -152,8 +168,8 @@ def standings(collection: Collection, env: str) -> list[Standing]:
             Standing(
                 method=str(row["method"]),
                 row={str(key): value for key, value in row.items()},
-                bodies=_mean(last(collection, run, "bodies") for run in runs),
-                designs=_mean(last(collection, run, "designs") for run in runs),
+                bodies=_mean(measures.last(collection, run, "bodies") for run in runs),
+                designs=_mean(measures.last(collection, run, "designs") for run in runs),
             )
         )
     return found
@@ -162,12 +178,6 @@ def standings(collection: Collection, env: str) -> list[Standing]:
 def inside(run: Run, error: Exception) -> str:
     """The error without the machine's own path."""
     return str(error).replace(f"{run.path}/", f"{run.name}/")
-
-
-def last(collection: Collection, run: Run, metric: str) -> float:
-    """Of a run's records; NaN if there is none."""
-    values = collection.curve(run, metric)[1]
-    return float(values[-1]) if len(values) else math.nan
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -218,11 +228,11 @@ def ledger(collection: Collection) -> list[LedgerRow]:
             LedgerRow(
                 run=run,
                 charged=run.charged,
-                evaluation=last(collection, run, "eval_steps"),
+                evaluation=measures.last(collection, run, "eval_steps"),
                 reevaluation=sum(fresh) if fresh else math.nan,
                 retraining=controller.steps if controller is not None else math.nan,
-                seconds=last(collection, run, "seconds"),
-                speed=last(collection, run, "steps_per_second"),
+                seconds=measures.last(collection, run, "seconds"),
+                speed=measures.last(collection, run, "steps_per_second"),
             )
         )
     return rows
@@ -259,17 +269,17 @@ def note_gaps(collection: Collection, missing: Missing) -> None:
     """Combinations that other methods or environments have, seeds that others have, runs left out, and remarks."""
     if not collection.runs:
         missing.say("There are no runs that can be shown.")
-    for env in ordered_envs(collection.envs):
+    for env in collection.envs:
         present = {run.method for run in collection.runs if run.env == env}
-        absent = [method for method in ordered(collection.methods) if method not in present]
+        absent = [method for method in collection.methods if method not in present]
         if absent:
-            missing.say(f"{env_title(env)} has no runs of {', '.join(absent)}.")
+            missing.say(f"{collection.title(env)} has no runs of {', '.join(absent)}.")
         seeds = {method: {run.seed for run in collection.of(env, method)} for method in present}
         every = set().union(*seeds.values())
         for method in ordered(present):
             lacking = sorted(every - seeds[method])
             if lacking:
-                missing.say(f"{env_title(env)}, {method}: no run with seed {', '.join(map(str, lacking))}.")
+                missing.say(f"{collection.title(env)}, {method}: no run with seed {', '.join(map(str, lacking))}.")
     for left in collection.left_out:
         missing.say(f"Left out: {'/'.join(left.path.parts[-3:])}: {left.reason}.")
     for text in (*collection.forced, *collection.remarks, *collection.reevaluations.left_out):

@@ -129,7 +129,7 @@ const Designs = (() => {
     start() {
       this.choose(this.run.stages.length - 1);
       const robot = this.run.stages.at(-1).robot, motion = this.run.motion;
-      this.poses ??= Kinematics.poses(motion, robot.coordinates);
+      this.poses ??= Kinematics.poses(motion);
       this.play.textContent = "Stop";
       const begun = performance.now(), length = this.poses.length * motion.seconds_per_frame;
       const step = (now) => {

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 from codesign_bench import __version__
 from codesign_bench.analysis import measures, tables
 from codesign_bench.analysis.collect import Collection
+from codesign_bench.analysis.figures import returns
 from codesign_bench.analysis.report import bodies, commands, data
 from codesign_bench.analysis.report.data import Missing
 from codesign_bench.analysis.report.markup import Cell, Raw, duration, interval, number, spread, table
-from codesign_bench.analysis.style import count, env_title, label, ordered_envs
+from codesign_bench.analysis.style import count, styled
+from codesign_bench.design import colours
 
 HERE = Path(__file__).parent
 SCRIPTS = ("page.js", "curves.js", "viewer.js", "designs.js", "lineage.js", "start.js")
@@ -32,16 +37,16 @@ def report(collection: Collection, study: Path, command: str) -> str:
     values = {
         "envs": data.env_entries(collection),
         "methods": methods,
-        "metrics": data.METRICS,
+        "metrics": data.metrics(collection),
+        "colours": {"bones": colours.BONES, "hinge": colours.HINGE},
         "bands": data.BANDS,
         "curves": data.curves(collection),
         "designs": bodies.designs(collection, missing),
         "lineages": bodies.lineages(collection, missing),
         "videos": data.videos(study, missing),
     }
-    names = {entry["name"]: f"m{i}" for i, entry in enumerate(methods)}
     sections = [
-        ("leaderboard", "Leaderboard", _leaderboard(collection, names)),
+        ("leaderboard", "Leaderboard", _leaderboard(collection)),
         ("curves", "Learning curves", '<div id="curves-controls"></div><div id="curves-panels" class="panels"></div>'),
         ("designs", "Designs", '<div id="designs-controls"></div><div id="designs-cards"></div>'),
         *([("lineage", "Lineage", '<div id="lineage-panels"></div>')] if values["lineages"] else []),
@@ -50,13 +55,13 @@ def report(collection: Collection, study: Path, command: str) -> str:
         ("versions", "Versions", _versions(collection)),
         ("commands", "Commands", _commands(collection, command)),
     ]
-    return _document(collection, sections, missing, values, _colours(methods))
+    return _document(collection, sections, missing, values, _method_colours(methods))
 
 
 def _document(
-    collection: Collection, sections: Sequence[tuple[str, str, str]], missing: Missing, values: dict[str, Any], colours: str
+    collection: Collection, sections: Sequence[tuple[str, str, str]], missing: Missing, values: dict[str, Any], method_colours: str
 ) -> str:
-    style = _asset("style.css") + colours
+    style = _asset("style.css") + method_colours
     script = '"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS)
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
@@ -115,7 +120,7 @@ def _json(values: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _colours(methods: Sequence[dict[str, Any]]) -> str:
+def _method_colours(methods: Sequence[dict[str, Any]]) -> str:
     """One class per method; the names themselves never get into the style."""
     light = "".join(f".m{i}{{--c:{entry['light']}}}" for i, entry in enumerate(methods))
     dark = "".join(f":root[data-theme=dark] .m{i}{{--c:{entry['dark']}}}" for i, entry in enumerate(methods))
@@ -156,15 +161,16 @@ def _shortcomings(collection: Collection, missing: Missing) -> str:
 # ---- sections ----------------------------------------------------------------------------------------------------------
 
 
-def _method(name: str, names: dict[str, str]) -> Raw:
-    code = f' <span class="faint code-name">{escape(name)}</span>' if label(name) != name else ""
-    return Raw(f'<span class="swatch {names[name]}"></span>{escape(label(name))}{code}', label(name))
+def _method(collection: Collection, name: str) -> Raw:
+    label, css = collection.label(name), f"m{collection.methods.index(name)}"
+    code = f' <span class="faint code-name">{escape(name)}</span>' if label != name else ""
+    return Raw(f'<span class="swatch {css}"></span>{escape(label)}{code}', label)
 
 
-def _leaderboard(collection: Collection, names: dict[str, str]) -> str:
+def _leaderboard(collection: Collection) -> str:
     if not collection.runs:
         return "<p>There are no runs to compare.</p>"
-    standings = {env: data.standings(collection, env) for env in ordered_envs(collection.envs)}
+    standings = {env: data.standings(collection, env) for env in collection.envs}
     notes = [
         "± is the standard deviation over seeds, brackets a 95 % bootstrap interval; a single seed has neither.",
         "Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated.",
@@ -172,15 +178,16 @@ def _leaderboard(collection: Collection, names: dict[str, str]) -> str:
         *measures.cautions(collection),
         *tables.about_reevaluations(collection, "Fresh episodes", "New controller"),
     ]
-    parts = [_overall(collection, names) if len(standings) > 1 else ""]
-    parts += [f"<h3>{escape(env_title(env))}</h3>{_standings(env, found, names)}" for env, found in standings.items()]
-    return f'{"".join(parts)}<p class="note">{escape(" ".join(notes))}</p>{_pairs(collection)}'
+    parts = [_overall(collection) if len(standings) > 1 else ""]
+    parts += [f"<h3>{escape(collection.title(env))}</h3>{_standings(collection, env, found)}" for env, found in standings.items()]
+    dots = _picture(lambda: returns.final_returns(collection), "Final return of every seed, with the methods' interquartile means")
+    return f'{"".join(parts)}<p class="note">{escape(" ".join(notes))}</p>{dots}{_pairs(collection)}'
 
 
-def _overall(collection: Collection, names: dict[str, str]) -> str:
+def _overall(collection: Collection) -> str:
     rows = [
         [
-            _method(row["method"], names),
+            _method(collection, row["method"]),
             interval(row["estimate"].value, row["estimate"].low, row["estimate"].high, 2),
             Raw(f"{row['envs']} of {row['of']}", row["envs"]),
             Raw(str(row["estimate"].runs), row["estimate"].runs),
@@ -197,7 +204,7 @@ def _overall(collection: Collection, names: dict[str, str]) -> str:
     return f"<h3>All environments</h3><p>{text}</p>" + table(caption, ["method", "interquartile mean", "environments", "runs"], rows)
 
 
-def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) -> str:
+def _standings(collection: Collection, env: str, found: Sequence[data.Standing]) -> str:
     again = any(math.isfinite(standing.row["reevaluated"]) for standing in found)
     trained = any(math.isfinite(standing.row["retrained"]) for standing in found)
     columns = ["method", "final return", "seeds", "interquartile mean", "mean over steps", "steps to half the best", "bodies"]
@@ -211,7 +218,7 @@ def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) 
             mean = Raw(f'{mean.markup} <span class="faint">at {escape(count(row["steps"]))}</span>', mean.value)
         rows.append(
             [
-                _method(standing.method, names),
+                _method(collection, standing.method),
                 mean,
                 Raw(seeds, row["seeds"]),
                 interval(row["iqm"], row["low"], row["high"]),
@@ -224,7 +231,7 @@ def _standings(env: str, found: Sequence[data.Standing], names: dict[str, str]) 
                 *([spread(row["retrained"], row["retrained_std"])] if trained else []),
             ]
         )
-    return table(f"{env_title(env)}: final return and what it took", columns, rows)
+    return table(f"{collection.title(env)}: final return and what it took", columns, rows)
 
 
 def _pairs(collection: Collection) -> str:
@@ -233,11 +240,11 @@ def _pairs(collection: Collection) -> str:
         return ""
     rows: list[list[Cell]] = []
     for row in found.to_dict("records"):
-        env = "all environments" if row["env"] == "all" else env_title(str(row["env"]))
+        env = "all environments" if row["env"] == "all" else collection.title(str(row["env"]))
         rows.append(
             [
-                Raw(escape(label(str(row["method"])))),
-                Raw(escape(label(str(row["other"])))),
+                Raw(escape(collection.label(str(row["method"])))),
+                Raw(escape(collection.label(str(row["other"])))),
                 env,
                 interval(row["difference"], row["low"], row["high"]),
                 interval(row["improvement"], row["improvement_low"], row["improvement_high"], 2),
@@ -248,7 +255,17 @@ def _pairs(collection: Collection) -> str:
     columns = ["method", "against", "environment", "difference of means", "probability of improvement", "Cliff's delta", "Hedges' g"]
     content = table("Every pair of methods, with 95 % bootstrap intervals", columns, rows, text_columns=3)
     content += f'<p class="note">{escape(" ".join(measures.cautions(collection)))}</p>'
-    return _folded(f"Pairwise comparison ({len(rows)})", content, len(rows))
+    picture = _picture(lambda: returns.pairs(collection), "Probability that a run of the row's method beats one of the column's")
+    return picture + _folded(f"Pairwise comparison ({len(rows)})", content, len(rows))
+
+
+def _picture(draw: Callable[[], Figure], words: str) -> str:
+    """One of the figures, whose numbers are in the tables beside it."""
+    content = io.BytesIO()
+    with styled():
+        draw().savefig(content, format="png", dpi=150, metadata={"Software": None})
+    source = f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
+    return f'<figure class="picture"><img alt="{escape(words)}" src="{source}"></figure>'
 
 
 def _ledger(collection: Collection) -> str:

@@ -58,8 +58,8 @@ const Kinematics = (() => {
   }
 
   /** Whole thousandths, each frame as its difference to the one before, back into poses. */
-  function poses(motion, coordinates) {
-    const found = [];
+  function poses(motion) {
+    const found = [], coordinates = motion.coordinates;
     let last = new Array(coordinates).fill(0);
     for (let frame = 0; frame < motion.frames; frame++) {
       last = last.map((value, i) => value + motion.differences[frame * coordinates + i]);
@@ -74,8 +74,8 @@ const Kinematics = (() => {
 // ---- drawing
 
 const Drawing = (() => {
-  // One colour per depth of a bone and one for hinges, as in the pictures of codesign_bench.render; the root brighter, to be seen in the dark.
-  const COLOURS = [[108, 117, 132], [230, 115, 33], [33, 140, 191], [140, 179, 51], [191, 89, 166]], HINGE = [250, 217, 64];
+  const rgb = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  const COLOURS = DATA.colours.bones.map(rgb), HINGE = rgb(DATA.colours.hinge);
   const LIGHT = [0.35, -0.5, 0.79];
   const scratch = document.createElement("canvas"), shade = document.createElement("canvas");
 
