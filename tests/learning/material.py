@@ -103,6 +103,8 @@ def graphs_of(task: Task, designs: Sequence[Design], stages: Sequence[int], seed
     return GraphBatch(
         features=task.features.features(table.depth, table.attributes, state),
         stage=np.array(stages),
+        time=np.zeros(len(stages), dtype=np.int64),
+        slot=np.arange(len(stages)),
         offsets=table.offsets,
         parents=table.parents,
         sibling=table.sibling,
