@@ -154,7 +154,7 @@ HUGE = "1" + "0" * 400
     ("arguments", "parts"),
     [
         (["env=mars", "out=a.png"], ["'mars'", "gap, locomotion2d, locomotion3d, swimmer"]),
-        (["env.name=mars", "out=a.png"], ["'mars'", "locomotion2d, locomotion3d, swimmer, gap"]),
+        (["env.task=mars", "out=a.png"], ["'mars'", "locomotion2d, locomotion3d, swimmer, gap"]),
         (["colour=red", "out=a.png"], ["'colour'"]),
         (["env.reward.alve=1", "out=a.png"], ["alve"]),
         (["+env.reward.alve=1", "out=a.png"], ["'alve'", "speed, alive, control_cost"]),
@@ -182,7 +182,7 @@ HUGE = "1" + "0" * 400
         (["out=a.png", "design=."], ["'.'", "initial, random, expert"]),
         (["out=a.png", "env.design.expert=nowhere.xml", "design=expert"], ["nowhere.xml"]),
         (["out=a.png", "env.design.radius=[0.1"], ["[0.1"]),
-        (["out=a.png", "--fast"], ["'--fast'", "key=value"]),
+        (["out=a.png", "--fast"], ["--fast", "key=value"]),
         pytest.param(["out=a.png", "+colour=red"], ["colour"]),
         pytest.param(["out=a.png", "env=null"], ["must be a string", "NoneType"]),
         pytest.param(["out=a.png", f"env.reward.alive={HUGE}"], ["alive"]),

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.experiment.test_command import LONG, expected, started
+from tests.commands.test_run import LONG, expected, started
 from tests.experiment.tiny import OVERRIDES, command, environment, folder_of, run, status_of, tiny
 from tests.simulation.test_workers import assert_gone
 

@@ -160,7 +160,7 @@ def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytes
     path, plan = folder_of(searched), runner.RunSetup.of(searched)
     method = make(searched)
     method.load_state_dict(load_state(plan, RunFolder(path))["method"])
-    assert method.fittest.generation < 2, "choose another seed: the incumbent is the champion"
+    assert method.population.fittest.generation < 2, "choose another seed: the incumbent is the champion"
     champion = again(path, train=160)
     before = contents(path)
     assert command.main([f"run={path}", "agent=incumbent", "episodes=3"]) == 0

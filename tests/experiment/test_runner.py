@@ -55,21 +55,21 @@ def test_evaluation_is_what_the_episodes_say(env: str) -> None:
     returns = [record.total_return for record in records]
     assert list(found.returns) == returns
     assert found.return_mean == pytest.approx(statistics.fmean(returns), rel=1e-12)
-    assert found.return_std == pytest.approx(statistics.pstdev(returns), rel=1e-9)
-    assert found.episode_length == statistics.fmean(record.execution_steps for record in records)
-    assert found.net_displacement == pytest.approx(statistics.fmean(record.net_displacement for record in records), rel=1e-12)
-    assert found.net_to_path == pytest.approx(sum(r.net_displacement for r in records) / sum(r.path for r in records), rel=1e-12)
-    assert found.bodies == statistics.fmean(design.num_nodes for design in designs)
+    assert found.columns["return_std"] == pytest.approx(statistics.pstdev(returns), rel=1e-9)
+    assert found.columns["episode_length"] == statistics.fmean(record.execution_steps for record in records)
+    assert found.columns["net_displacement"] == pytest.approx(statistics.fmean(record.net_displacement for record in records), rel=1e-12)
+    assert found.columns["net_to_path"] == pytest.approx(sum(r.net_displacement for r in records) / sum(r.path for r in records), rel=1e-12)
+    assert found.columns["bodies"] == statistics.fmean(design.num_nodes for design in designs)
     assert found.steps == sum(record.execution_steps + 4 for record in records)
     assert found.design.to_dict() == designs[0].to_dict()
-    assert -1 <= found.net_to_path <= 1
+    assert -1 <= found.columns["net_to_path"] <= 1
 
 
 def test_a_champion_that_does_not_move_has_no_path() -> None:
     task = make_task("swimmer", max_steps=5, start={"noise": 0.0})
     still = evaluate(Agent(task, ToyPolicy(np.zeros(7, dtype=np.float32), 0.0), TransformSteps(0, 0)), 2, np.random.SeedSequence(0))
-    assert math.isfinite(still.net_to_path)
-    assert still.return_std == 0
+    assert math.isfinite(still.columns["net_to_path"])
+    assert still.columns["return_std"] == 0
 
 
 def test_share_of_attributes_at_their_bounds() -> None:
@@ -98,8 +98,8 @@ def test_the_last_row_can_be_made_again_from_the_checkpoint(undisturbed: Any) ->
     method.load_state_dict(outcome.state["method"])
     found = evaluate(method.champion(), 2, Streams(0).sequence("evaluation", 3))
     row = rows_of(config)[-1]
-    for name in ("return_mean", "return_std", "episode_length", "net_displacement", "net_to_path", "bodies", "at_bounds"):
-        assert float(row[name]) == getattr(found, name), name
+    for name in ("return_mean", "return_std", "episode_length", "net_displacement", "net_to_path", "bodies", "at_bounds", "reward_forward"):
+        assert float(row[name]) == found.columns[name], name
     assert StoredDesign.load(folder_of(config) / "designs" / "final.json").design == found.design
 
 

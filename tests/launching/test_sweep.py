@@ -154,7 +154,7 @@ def test_a_run_of_another_configuration_is_not_taken_for_done(tmp_path: Path) ->
         (["-m", "gap"], "The argument 'gap' is not understood; allowed are arguments of the form key=value."),
         (["-m", "seed=range(0,two)"], "The argument 'seed=range(0,two)' is not understood"),
         (["-m", "seed=range(0,6,0)"], "range() arg 3 must not be zero"),
-        (["-m", "experiment=search/transform2act/polcy_lr"], "nearest are search/transform2act/policy_lr"),
+        (["-m", "experiment=search/transform2act/polcy_lr"], "nearest is search/transform2act/policy_lr"),
     ],
 )
 def test_refusals(

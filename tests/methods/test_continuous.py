@@ -165,7 +165,7 @@ def test_the_gradient_sees_the_samples_before_clipping(watched: Watched) -> None
 
 def test_returns_are_means_over_the_episodes_of_a_design() -> None:
     def episode(slot: int, value: float) -> EpisodeRecord:
-        return EpisodeRecord(slot, value, 1, 1, 0.0, 0.0, 2, False)
+        return EpisodeRecord(slot, value, 1, 1, 0.0, 0.0, 2, "", {})
 
     assert mean_returns([episode(1, 4.0), episode(0, 1.0), episode(1, 2.0)], 2).tolist() == [1.0, 3.0]
 

@@ -31,7 +31,7 @@ def survivors(population: list[Candidate], rate: float) -> list[int]:
 
 
 def episode(value: float, unstable: bool = False) -> EpisodeRecord:
-    return EpisodeRecord(0, value, 10, 10, 0.0, 0.0, 3, unstable)
+    return EpisodeRecord(0, value, 10, 10, 0.0, 0.0, 3, "unstable" if unstable else "", {})
 
 
 def test_numbers_of_the_comparison() -> None:
