@@ -17,9 +17,14 @@ def _register() -> None:
         from gymnasium.envs.registration import register, registry
     except ImportError:
         return
+    from codesign_bench.errors import ConfigError
     from codesign_bench.paths import env_versions
 
-    for name, version in env_versions().items():
+    try:
+        versions = env_versions()
+    except ConfigError:  # of another package's; whoever asks for an environment is told
+        return
+    for name, version in versions.items():
         title = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
         if f"codesign/{title}-v{version}" not in registry:
             entry_point = "codesign_bench.simulation.env:TransformAndActEnv"
