@@ -155,7 +155,8 @@ def test_commands_of_variants_strangers_and_benchmarks(tmp_path: Path) -> None:
     assert commands.command_of(run) == f"{own} method.name=mine"
     assert commands.sweeps(collection) == ["codesign-bench bench experiment=bench env=gap study=study"]
     method = {**run.config["method"], "skeleton": {**run.config["method"]["skeleton"], "gnn": None}}
-    assert commands.command_of(replace(run, config={**run.config, "method": method})) == f"{own} method.name=mine method.skeleton.gnn=null"
+    changed = commands.command_of(replace(run, config={**run.config, "method": method}))
+    assert sorted(changed.split()) == sorted(f"{own} method.name=mine method.skeleton.gnn=null".split())
     stranger = replace(run, config={**run.config, "method": {"name": "mine", "plugin": "theirs"}})
     assert commands.command_of(stranger) == " ".join(typed)
 
@@ -235,10 +236,8 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 
 def test_an_empty_study(tmp_path: Path) -> None:
     (tmp_path / "study").mkdir()
-    page = Page(made(tmp_path))
-    assert "No runs." in page.words
-    assert "There are no runs to compare." in page.words
-    assert page.data["envs"] == []
+    with pytest.raises(ConfigError, match="The study 'study' has no runs"):
+        made(tmp_path)
 
 
 def test_one_seed_has_no_band(tmp_path: Path) -> None:

@@ -109,8 +109,10 @@ def test_a_batch_that_pairs_cannot_share(batch: int, groups: int) -> None:
 
 def test_expert_is_continuous_without_spread_and_without_learning() -> None:
     expert, continuous = load_config("config", ["method=expert"]), load_config("config", ["method=continuous"])
-    assert expert["method"].pop("name") == "expert"
-    assert continuous["method"].pop("name") == "continuous"
+    assert expert["method"]["name"] == "expert"
+    assert continuous["method"]["name"] == "continuous"
+    for key in ("name", "label", "colour"):
+        assert expert["method"].pop(key) != continuous["method"].pop(key)
     still = {"sigma": 0.0, "learning_rate": 0.0}
     assert expert["method"] == {**continuous["method"], "design": {**continuous["method"]["design"], **still}}
     assert expert == {**continuous, "method": expert["method"]}
