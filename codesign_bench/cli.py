@@ -1,7 +1,7 @@
 """codesign-bench [COMMAND] key=value ...: finds the command by its name, gives help and completion, and turns errors into sentences.
 
 A command is a file of codesign_bench/commands, imported when it is used: its docstring is its help, `main` what it does, and
-`CONFIG` the file of conf/ that holds its keys, if that is not of the command's own name.
+conf/COMMAND.yaml holds its keys (`config_of` has the exceptions).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Part:
     """Something besides the robot: fixed (a wall, a step, a ramp, a height field) or, with joints, an object that can move.
 
     - shape, size: as MuJoCo's geoms have them; of a height field, size is (half length along x, half width along y, elevation of 1,
-      thickness below 0) and `heights` its rows along x, each from 0 to 1
+      thickness below 0) and `heights` its rows along x, the first at the largest y, with 0 as their lowest number and 1 as their highest
     - position, euler: metres and degrees; at the start, for an object that moves
     """
 
@@ -92,6 +92,8 @@ class Part:
         rows = self.heights
         if self.shape == "heights" and (len(rows) < 2 or len(rows[0]) < 2 or any(len(row) != len(rows[0]) for row in rows)):
             raise ConfigError(f"The part {self.name} needs heights: at least two rows of equally many numbers, at least two.")
+        if self.shape == "heights" and (min(map(min, rows)), max(map(max, rows))) != (0.0, 1.0):
+            raise ConfigError(f"The heights of the part {self.name} do not span 0 to 1; allowed is that, as the size says how high 1 is.")
         if self.density <= 0:
             raise ConfigError(f"The part {self.name} has density {self.density}; allowed are numbers above 0.")
 
@@ -149,6 +151,8 @@ class Scene:
             if condim not in (1, 3, 4, 6):
                 raise ConfigError(f"The scene's {name} is {condim}; allowed are 1, 3, 4 and 6.")
         names = [part.name for part in self.parts]
+        if any(name.startswith("ground") for name in names):
+            raise ConfigError(f"The scene has the parts {', '.join(names)}; allowed are names that do not begin with ground.")
         if len(set(names)) != len(names):
             raise ConfigError(f"The scene has two parts of one name ({', '.join(names)}); allowed is a name of its own for each.")
         if self.geom_density <= 0:

@@ -24,13 +24,15 @@ NEAR_BOUND = 0.01
 class Evaluation:
     """Deterministic episodes of one agent.
 
-    - columns: means over the episodes, as progress.csv and re-evaluations record them; the one place that names them
+    - columns: means over the episodes, as progress.csv and re-evaluations record them
+    - measured: the same of what the task measures: parts of the reward, its metrics
     - returns: of each episode; steps: of all together, transform steps included
     - design: of the first episode; deterministic agents make the same one every time
     - process: how it came about (see experiment/design_process.py)
     """
 
     columns: Mapping[str, float]
+    measured: Mapping[str, float]
     returns: tuple[float, ...]
     steps: int
     design: Design
@@ -47,6 +49,7 @@ def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evalu
     records, designs = [record for record, _ in played], [design for _, design in played]
     return Evaluation(
         columns=_columns(records, designs, agent.task.space),
+        measured=_measured(records),
         returns=tuple(record.total_return for record in records),
         steps=sum(record.steps for record in records),
         design=designs[0],
@@ -70,13 +73,13 @@ def _columns(records: Sequence[EpisodeRecord], designs: Sequence[Design], space:
         "net_to_path": sum(record.net_displacement for record in records) / path if path > 0 else 0.0,
         "bodies": mean(record.bodies for record in records),
         "at_bounds": mean(at_bounds(design, space) for design in designs),
-        **{name: mean(record.measured.get(name, 0.0) for record in records) for name in _measured(records)},
     }
 
 
-def _measured(records: Sequence[EpisodeRecord]) -> list[str]:
-    """Parts of the reward and the task's metrics. An episode whose design cannot be built has measured nothing."""
-    return list(dict.fromkeys(name for record in records for name in record.measured))
+def _measured(records: Sequence[EpisodeRecord]) -> dict[str, float]:
+    """An episode whose design cannot be built has measured nothing."""
+    names = dict.fromkeys(name for record in records for name in record.measured)
+    return {name: float(np.mean([record.measured.get(name, 0.0) for record in records])) for name in names}
 
 
 def at_bounds(design: Design, space: DesignSpace) -> float:

@@ -87,7 +87,7 @@ class Method(ABC):
     """One run of a method."""
 
     config_class: ClassVar[type]
-    """Dataclass that mirrors conf/method/NAME.yaml, without `name` and `plugin`."""
+    """Dataclass that mirrors conf/method/NAME.yaml, without `name`, `plugin`, `label` and `colour`."""
     evaluate_each_iteration: ClassVar[bool] = False
     """Evaluated after every iteration, whatever budget.evaluate_every says: methods whose champion is another one each time."""
 

@@ -36,7 +36,7 @@ class FreshEpisodes:
 
     @staticmethod
     def of(evaluation: Evaluation, steps: int, seed: int) -> FreshEpisodes:
-        return FreshEpisodes(steps, seed, evaluation.steps, evaluation.returns, evaluation.columns)
+        return FreshEpisodes(steps, seed, evaluation.steps, evaluation.returns, {**evaluation.columns, **evaluation.measured})
 
     @property
     def episodes(self) -> int:

@@ -215,7 +215,7 @@ class LiveRun:
         """The first time that an episode was ended for another reason than its simulation: the task itself has a fault."""
         if problem is not None and not self.problem_said:
             self.problem_said = True
-            print(f"warning: {problem}; such episodes end there and count as unstable in progress.csv.", file=sys.stderr)
+            print(f"warning: {problem}. Episodes that a task's fault ends count as unstable in progress.csv.", file=sys.stderr)
 
     def evaluation_is_due(self) -> bool:
         every, charged = self.setup.budget.evaluate_every, self.ledger.charged
@@ -230,14 +230,16 @@ class LiveRun:
         """One row of progress.csv, and the design if it is the best so far."""
         self.evaluations += 1
         self.ledger.meter_evaluation(evaluation.steps)
+        if unknown := sorted(evaluation.measured.keys() - set(self.measured)):
+            self._say_problem(f"the task {evaluation.task.name} has {', '.join(unknown)} in some steps only, so it is not recorded")
         better = evaluation.return_mean > self.best_return
         self.best_return = max(self.best_return, evaluation.return_mean)
         seconds = time.monotonic() - self.started
         row = {
             "iteration": self.iteration,
             "steps": self.ledger.charged,
-            **dict.fromkeys(self.measured, 0.0),
             **evaluation.columns,
+            **{name: evaluation.measured.get(name, 0.0) for name in self.measured},
             "best_return": self.best_return,
             "train_return": float(np.mean(self.train_returns)) if self.train_returns else float("nan"),
             "designs": self.designs,

@@ -35,7 +35,8 @@ class Outcomes:
     - reward, dx [bodies]: zero where there is a problem
     - ended [bodies]: the task ends the episode here
     - problems: of each body, why its episode cannot go on; empty if all is well
-    - step: what happened; parts: of the reward, numbers or [bodies]
+    - step: what happened
+    - parts: of the reward, numbers or [bodies]; metrics: the task's, the same, if they were asked for
     """
 
     reward: Array
@@ -44,13 +45,17 @@ class Outcomes:
     problems: Sequence[str]
     step: Step
     parts: Mapping[str, Any]
+    metrics: Mapping[str, Any]
 
     def each(self) -> list[tuple[float, float, bool, str]]:
         """(reward, dx, ended, problem) of every body."""
         return list(zip(self.reward.tolist(), self.dx.tolist(), self.ended.tolist(), self.problems, strict=True))
 
-    def part(self, name: str, body: int) -> float:
-        return 0.0 if self.problems[body] else float(np.broadcast_to(self.parts[name], self.reward.shape)[body])
+    def of(self, body: int) -> tuple[dict[str, float], dict[str, float]]:
+        """Parts of the reward and metrics of one body; zeros where there is a problem."""
+        well, shape = not self.problems[body], self.reward.shape
+        parts = {name: float(np.broadcast_to(value, shape)[body]) if well else 0.0 for name, value in self.parts.items()}
+        return parts, {name: float(value[body]) if well else 0.0 for name, value in self.metrics.items()}
 
 
 class Bodies:
@@ -62,7 +67,7 @@ class Bodies:
         sizes = [len(body.qpos) + len(body.qvel) for body in bodies]
         starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
         self._starts, self._no_problems = starts, [""] * len(bodies)
-        self._values = np.zeros(sum(sizes))
+        self._values, self._written = np.zeros(sum(sizes)), set[tuple[int, bool]]()
         self._copies = []
         joints: list[tuple[Array, Array, Array, Array]] = []
         for i, (body, mine, start) in enumerate(zip(bodies, rows, starts.tolist(), strict=True)):
@@ -100,19 +105,20 @@ class Bodies:
         return State(self.places, self._values, self._bodies)
 
     def observe(self, out: Array) -> None:
-        """Writes what every node observes into its row of `out` [nodes of the batch, state_size], which is zero where the task
-        says 0."""
+        """Writes what every node observes into its row of `out` [nodes of the batch, state_size], zeros at first; what was never
+        other than 0 is not written."""
         root, joint = self.task.observe(self.state)
         if len(root) != out.shape[1] or len(joint) != out.shape[1]:
             sizes = f"{len(root)} numbers of a root and {len(joint)} of a joint"
             raise ConfigError(f"The task {self.task.name} observes {sizes}; its state_size is {out.shape[1]}.")
         for column, (mine, others) in enumerate(zip(root, joint, strict=True)):
             for rows, value in ((self._root_rows, mine), (self._joint_rows, others)):
-                if isinstance(value, np.ndarray) or value != 0:
+                if isinstance(value, np.ndarray) or value != 0 or (column, rows is self._root_rows) in self._written:
                     out[rows, column] = value
+                    self._written.add((column, rows is self._root_rows))
 
-    def step(self, control: Array) -> Outcomes:
-        """One environment step of every body under controls [nodes of the batch]."""
+    def step(self, control: Array, measure: bool = False) -> Outcomes:
+        """One environment step of every body under controls [nodes of the batch], with the task's metrics if `measure` says so."""
         task, values, before = self.task, self._values, self._values.copy()
         skip, advance, problems = task.scene.frame_skip, mujoco.mj_step, self._no_problems.copy()
         for i, body in enumerate(self._bodies):
@@ -138,9 +144,9 @@ class Bodies:
                 if not problem:
                     body.update_data()
         step = Step(State(self.places, before, self._bodies, task.dt), self.state, control, self._rows, task.dt)
-        return self._judged(step, problems)
+        return self._judged(step, problems, measure)
 
-    def _judged(self, step: Step, problems: list[str]) -> Outcomes:
+    def _judged(self, step: Step, problems: list[str], measure: bool) -> Outcomes:
         """What the task says of a step. A body whose reward is no number, or whose judgement raises an error, has a problem."""
         task, count = self.task, len(self._bodies)
         try:
@@ -151,11 +157,13 @@ class Bodies:
                     raise ValueError(f"the reward's part '{name}' has shape {np.shape(part)} instead of {(count,)}")
                 reward += part
             ended = np.zeros(count, dtype=bool) | task.ended(step.after)
+            measured = task.measure(step) if measure and task.metrics else {}
+            metrics = {name: np.broadcast_to(measured[name], (count,)) for name in task.metrics} if measured else {}
         except Exception as error:
             if count > 1:
-                return self._judged_one_by_one(step, problems)
+                return self._judged_one_by_one(step, problems, measure)
             text = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
-            parts, reward, ended = {}, np.zeros(count), np.zeros(count, dtype=bool)
+            parts, metrics, reward, ended = {}, {}, np.zeros(count), np.zeros(count, dtype=bool)
             problems = [problem or f"the task {task.name} failed ({text})" for problem in problems]
         for i in np.flatnonzero(~np.isfinite(reward)).tolist():
             culprit = next(name for name, part in parts.items() if not np.isfinite(np.broadcast_to(part, (count,))[i]))
@@ -164,24 +172,29 @@ class Bodies:
         for i in _with_problem(problems):
             reward[i] = dx[i] = 0.0
             ended[i] = False
-        return Outcomes(reward, dx, ended, problems, step, parts)
+        return Outcomes(reward, dx, ended, problems, step, parts, metrics)
 
-    def _judged_one_by_one(self, step: Step, problems: list[str]) -> Outcomes:
+    def _judged_one_by_one(self, step: Step, problems: list[str], measure: bool) -> Outcomes:
         """The same, so that a body for which the task fails takes no other's episode with it."""
         each = []
         for i, (body, rows) in enumerate(zip(self._bodies, self._rows, strict=True)):
             alone = Bodies(self.task, [body], [rows])
             before, after = (State(alone.places, s.values[self._stretch(i)], [body], s.seconds_ago) for s in (step.before, step.after))
-            each.append(alone._judged(Step(before, after, step.control, [rows], step.dt), [problems[i]]))
-        names = dict.fromkeys(name for outcome in each for name in outcome.parts)
+            each.append(alone._judged(Step(before, after, step.control, [rows], step.dt), [problems[i]], measure))
+        parts, metrics = zip(*(outcome.of(0) for outcome in each), strict=True)
         return Outcomes(
             np.concatenate([outcome.reward for outcome in each]),
             np.concatenate([outcome.dx for outcome in each]),
             np.concatenate([outcome.ended for outcome in each]),
             [outcome.problems[0] for outcome in each],
             step,
-            {name: np.array([outcome.part(name, 0) if name in outcome.parts else 0.0 for outcome in each]) for name in names},
+            *(_columns(values) for values in (parts, metrics)),
         )
+
+
+def _columns(rows: Sequence[Mapping[str, float]]) -> dict[str, Array]:
+    """[bodies] by name; zero where a body has none."""
+    return {name: np.array([row.get(name, 0.0) for row in rows]) for name in dict.fromkeys(name for row in rows for name in row)}
 
 
 def _with_problem(problems: Sequence[str]) -> list[int]:

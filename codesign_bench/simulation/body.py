@@ -118,11 +118,8 @@ class Body:
     def step(self, control: Array) -> StepResult:
         """Advances by one environment step under a control per node ([nodes]; the root's entry is ignored)."""
         self._alone.reread(0)
-        outcome = self._alone.step(control)
-        parts = {name: outcome.part(name, 0) for name in outcome.parts}
-        measured = self.task.measure(outcome.step) if self.task.metrics else {}
-        metrics = {name: float(np.ravel(measured[name])[0]) for name in self.task.metrics}
-        return StepResult(*outcome.each()[0], parts, metrics)
+        outcome = self._alone.step(control, measure=True)
+        return StepResult(*outcome.each()[0], *outcome.of(0))
 
     def state(self) -> Array:
         """What every node observes, [nodes, state_size]."""
@@ -133,8 +130,8 @@ class Body:
 
     def ended(self) -> bool:
         """Whether the task ends an episode in this state."""
-        self._alone.reread(0)
-        return bool(np.any(self.task.ended(self._alone.state)))
+        alone = Bodies(self.task, [self], [slice(0, self.design.num_nodes)])  # not the cached one, which would refer to its owner
+        return bool(np.any(self.task.ended(alone.state)))
 
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import Topology
 from codesign_bench.design.transform import attribute_transform, skeleton_transform
 from codesign_bench.errors import ConfigError
-from codesign_bench.simulation.bodies import UNSTABLE, Outcomes
+from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.body import Body, BodyPool, StepResult
 from codesign_bench.tasks.base import Task
 
@@ -193,15 +193,16 @@ class Episode:
             return Outcome(reward, False, True)
         return Outcome(reward, over or timeout, False)
 
-    def measure(self, outcomes: Outcomes, measured: Mapping[str, Any], body: int) -> None:
-        """Adds what a step of this episode's body was measured at: the parts of its reward, and the task's metrics."""
-        for name in outcomes.parts:
-            self._sums[name] = self._sums.get(name, 0.0) + outcomes.part(name, body)
-        for name, kind in self.task.metrics.items():
-            value, before = float(np.broadcast_to(measured[name], outcomes.reward.shape)[body]), self._metrics.get(name)
-            if before is not None and kind != "last":
-                value = max(before, value) if kind == "max" else before + value
-            self._metrics[name] = value
+    def measure(self, parts: Mapping[str, float], metrics: Mapping[str, float]) -> None:
+        """Adds what a step was measured at: the parts of its reward, and the task's metrics."""
+        for name, value in parts.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        for name, value in metrics.items():
+            before, kind = self._metrics.get(name), self.task.metrics[name]
+            if before is None or kind == "last":
+                self._metrics[name] = value
+            else:
+                self._metrics[name] = max(before, value) if kind == "max" else before + value
 
     # ---- stop and go on ----------------------------------------------------------------------------------------------
 

@@ -163,12 +163,11 @@ class Sampler:
 
     def _act(self, decision: _Actions) -> list[Outcome]:
         """One step in every active slot. Bodies that execute do so together."""
-        together = self._bodies.step(decision.control) if self._place else None
+        together = self._bodies.step(decision.control, self._measuring) if self._place else None
         executed = together.each() if together is not None else []
         if together is not None and self._measuring:
-            measured = self.task.measure(together.step) if self.task.metrics else {}
             for slot, place in self._place.items():
-                self._episodes[slot].measure(together, measured, place)
+                self._episodes[slot].measure(*together.of(place))
         outcomes = []
         for slot, actions in zip(self._active, decision.of_slot, strict=True):
             episode = self._episodes[slot]

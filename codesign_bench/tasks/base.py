@@ -106,7 +106,7 @@ class Task(ABC):
 
     @abstractmethod
     def reward(self, step: Step) -> Mapping[str, Numbers]:
-        """The parts of the reward by name, [bodies] each; the reward is their sum."""
+        """The parts of the reward by name, [bodies] each, the same names in every step; the reward is their sum."""
 
     @abstractmethod
     def ended(self, state: State) -> Array | bool:

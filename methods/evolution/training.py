@@ -32,7 +32,7 @@ def generation_steps(budget: Budget) -> int:
 class CohortSampler:
     """Samples cohorts of equal size, one at a time: bounded memory, and a moment to save the run after each.
 
-    A species has agent_batch / 1000 slots, so that a slot's share of a batch is the longest episode. Its slots are dealt out
+    A species has a slot for each longest episode in its batch (PopulationConfig.slots); the pool charges its steps. Its slots are dealt out
     to the groups in turn, so that groups have equal work whatever the designs.
     """
 

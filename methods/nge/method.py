@@ -1,7 +1,7 @@
 """Neural Graph Evolution (Wang et al., ICLR 2019): graph networks as controllers, which children inherit whole.
 
 A generation: the worst are removed, mutants of the others take their places with their parents' networks, everyone is
-trained for one batch and ranked by what it earned meanwhile (fitness is amortised over the generations of a lineage).
+trained for one batch and ranked by what it earned meanwhile (training is amortised over the generations of a lineage).
 """
 
 from __future__ import annotations

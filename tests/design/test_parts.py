@@ -50,6 +50,14 @@ def test_a_height_field() -> None:
         assert below(body, x) == pytest.approx(height, abs=0.02)
 
 
+def test_rows_of_a_height_field_run_along_x_from_the_largest_y() -> None:
+    field = {"name": "hill", "shape": "heights", "size": [3, 3, 2, 0.1], "position": [20, 0, 0.05], "heights": [[1.0, 0.5], [0.25, 0.0]]}
+    body = body_of(with_parts(field))
+    corners = {(17.05, 2.95): 2.05, (22.95, 2.95): 1.05, (17.05, -2.95): 0.55, (22.95, -2.95): 0.05}
+    for (x, y), height in corners.items():
+        assert below(body, x, y) == pytest.approx(height, abs=0.1), (x, y)
+
+
 @pytest.mark.parametrize("joints", [[{"type": "free"}], [{"type": "slide", "axis": [0, 0, 1]}], [{"type": "hinge"}, {"type": "slide"}]])
 def test_an_object_comes_after_the_robot_and_changes_nothing_about_it(joints: list[dict[str, object]]) -> None:
     plain, furnished = body_of(make_task("locomotion3d")), body_of(with_parts({**BOX, "joints": joints, "position": [30, 0, 5]}))
@@ -118,6 +126,8 @@ WRONG = {
     "an unknown shape": ({**BOX, "shape": "torus"}, ["'torus'"]),
     "a plane that moves": ({"name": "p", "shape": "plane", "size": [0, 0, 1], "joints": [{"type": "free"}]}, ["p is a plane"]),
     "heights without any": ({"name": "h", "shape": "heights", "size": [1, 1, 1, 1]}, ["h needs heights"]),
+    "heights that do not span 0 to 1": ({"name": "h", "shape": "heights", "size": [1, 1, 1, 1], "heights": [[0, 0.5]] * 2}, ["0 to 1"]),
+    "the name of the ground": ({**BOX, "name": "ground_3"}, ["ground_3", "do not begin with ground"]),
     "an unknown key": ({**BOX, "weight": 3}, ["'weight'"]),
 }
 

@@ -98,8 +98,10 @@ def test_the_last_row_can_be_made_again_from_the_checkpoint(undisturbed: Any) ->
     method.load_state_dict(outcome.state["method"])
     found = evaluate(method.champion(), 2, Streams(0).sequence("evaluation", 3))
     row = rows_of(config)[-1]
-    for name in ("return_mean", "return_std", "episode_length", "net_displacement", "net_to_path", "bodies", "at_bounds", "reward_forward"):
+    for name in ("return_mean", "return_std", "episode_length", "net_displacement", "net_to_path", "bodies", "at_bounds"):
         assert float(row[name]) == found.columns[name], name
+    assert {name: float(row[name]) for name in found.measured} == found.measured
+    assert sum(found.measured.values()) == pytest.approx(found.return_mean)
     assert StoredDesign.load(folder_of(config) / "designs" / "final.json").design == found.design
 
 

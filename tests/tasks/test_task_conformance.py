@@ -81,6 +81,31 @@ def late(bad: Any) -> Any:
     return reward
 
 
+def test_an_observation_that_returns_to_zero() -> None:
+    """One number for all bodies, which was something else before, is zero again in a batch that is kept from step to step."""
+
+    def observe(self: Task, state: State) -> Any:
+        late = float(state.time.max() > 3.5 * self.dt) * float(state.time.max() < 6.5 * self.dt)
+        return [late, 0, 0, 0], [0, 0, 0, late]
+
+    rollout = Sampler(broken(observe=observe), 2, np.random.SeedSequence(0), NO_TRANSFORM).collect(random_policy, 10)
+    shown = rollout.state.reshape(10, 2, 2, 4)
+    assert shown[:, :, 0, 0].tolist() == [[float(4 <= time <= 6)] * 2 for time in range(10)]
+    assert (shown[:, :, 1, 3] == shown[:, :, 0, 0]).all()
+
+
+def test_a_metric_that_fails_in_an_evaluation() -> None:
+    def measure(self: Task, step: Step) -> Mapping[str, Any]:
+        return {"depth": {}["missing"]} if step.after.time.max() > 5 * self.dt else {"depth": 2.0}
+
+    task = broken(measure=measure, metrics={"depth": "sum"})
+    records = [record for record, _ in Sampler(task, 2, np.random.SeedSequence(0), NO_TRANSFORM).play(random_policy)]
+    for record in records:
+        assert "KeyError: 'missing'" in record.problem
+        assert record.measured["depth"] == pytest.approx(2.0 * (record.execution_steps - 1))
+    assert not Sampler(task, 2, np.random.SeedSequence(0), NO_TRANSFORM).collect(random_policy, 20).episodes, "training does not measure"
+
+
 FAULTS = {
     "not a number": (lambda self, step: {"forward": step.dx, "bonus": np.full(len(step.dx), np.nan)}, "the part 'bonus' of the reward"),
     "wrong shape": (lambda self, step: {"forward": np.zeros((len(step.dx), 2))}, "the reward's part 'forward' has shape"),
