@@ -200,6 +200,9 @@ def explain(error: Exception, name: str, words: Sequence[str]) -> str:
         folder = path.rpartition("/")[0]
         known = [f"{folder}/{option}".removeprefix(f"{group}/") for option in group_options(folder, words)]
         return no_such(group, value, known or group_options(group, words))
+    if text.startswith("Config group override"):  # must be a string or a list; which group is left to be found
+        group, _, value = next(word for word in words if (conf_dir() / word.partition("=")[0]).is_dir()).partition("=")
+        return no_such(group, value, group_options(group, words))
     if text.startswith(("Sweep parameters", "Ambiguous value")):
         argument = text.split("'")[1]
         return f"'{argument}' names several values; add -m to make a run of each."

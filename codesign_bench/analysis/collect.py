@@ -106,7 +106,7 @@ class Collection:
         return max((run.steps for run in self.runs if run.env == env), default=0)
 
     def joined(self, other: Collection) -> Collection:
-        """Both studies in one, each under its own name; in what they do not compare counts as forced."""
+        """Both studies in one, each under its own name. That they are not comparable in some respect is noted as if it had been forced."""
         return Collection(
             f"{self.study} and {other.study}",
             pd.concat([self.table, other.table], ignore_index=True),

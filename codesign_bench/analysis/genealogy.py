@@ -29,9 +29,9 @@ MOST_PORTRAITS = 7
 
 @dataclass(frozen=True)
 class Genealogy:
-    """history  one row per species and generation: generation, species, parent (missing for none), born, mutation, fitness,
-             bodies, champion
-    designs  by species
+    """- history: one row per species and generation: generation, species, parent (missing for none), born, mutation, fitness,
+      bodies, champion
+    - designs: by species
     """
 
     history: pd.DataFrame

@@ -45,14 +45,14 @@ class FixedGeom:
 class Design:
     """A robot: skeleton, attributes, and the constants that transforms keep.
 
-    parents       [nodes]     index of the parent node, -1 for the root
-    attributes    [nodes, 5]  normalised to [-1, 1]; the order is ATTRIBUTE_NAMES (see DesignSpace for physical values)
-    axis          [nodes, 3]  hinge axis
-    range         [nodes, 2]  hinge limits in degrees
-    friction      [nodes, 3]  of the bone's capsule
-    joint_offset  [nodes, 3]  from the end of the parent's bone to this joint, in metres (zero except in some experts)
-    root_bone                 whether the root has a bone of its own; without one its attributes are zeros
-    root_geoms                rigid parts of the root
+    - parents [nodes]: index of the parent node, -1 for the root
+    - attributes [nodes, 5]: normalised to [-1, 1]; the order is ATTRIBUTE_NAMES (see DesignSpace for physical values)
+    - axis [nodes, 3]: hinge axis
+    - range [nodes, 2]: hinge limits in degrees
+    - friction [nodes, 3]: of the bone's capsule
+    - joint_offset [nodes, 3]: from the end of the parent's bone to this joint, in metres (zero except in some experts)
+    - root_bone: whether the root has a bone of its own; without one its attributes are zeros
+    - root_geoms: rigid parts of the root
     """
 
     parents: Array

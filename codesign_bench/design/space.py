@@ -35,16 +35,16 @@ MOST_JOINTS = 1000
 class Topology:
     """What follows from the skeleton alone, shared by all designs with the same parents.
 
-    depth        [nodes]  0 for the root
-    children     [nodes]  number of children
-    sibling      [nodes]  rank among the children of its parent, from 0
-    joint_index  [nodes]  position of the joint's index among the indices that the task can reach
-    names        [nodes]  index strings, the names of bodies and joints
-    can_add      [nodes]  where AddJoint is legal
-    can_delete   [nodes]  where DelJoint is legal
-    edges        [2, 2 (nodes - 1)]  both ways between parent and child
-    order        [nodes]  the nodes depth first, children in order: the order of bodies and motors in the simulator
-    place        [nodes]  where in that order each node comes
+    - depth [nodes]: 0 for the root
+    - children [nodes]: number of children
+    - sibling [nodes]: rank among the children of its parent, from 0
+    - joint_index [nodes]: position of the joint's index among the indices that the task can reach
+    - names [nodes]: index strings, the names of bodies and joints
+    - can_add [nodes]: where AddJoint is legal
+    - can_delete [nodes]: where DelJoint is legal
+    - edges [2, 2 (nodes - 1)]: both ways between parent and child
+    - order [nodes]: the nodes depth first, children in order: the order of bodies and motors in the simulator
+    - place [nodes]: where in that order each node comes
     """
 
     depth: Array
@@ -63,11 +63,11 @@ class Topology:
 class DesignSpace:
     """Which designs a task allows.
 
-    plane         the axes of the bone offset: "xz" or "xy"
-    lower, upper  bounds of the five attributes, physical units
-    root_children the root's children; it never gains or loses one
-    max_children  of every other joint
-    max_depth     of a joint; the root has depth 0
+    - plane: the axes of the bone offset: "xz" or "xy"
+    - lower, upper: bounds of the five attributes, physical units
+    - root_children: the root's children; it never gains or loses one
+    - max_children: of every other joint
+    - max_depth: of a joint; the root has depth 0
     """
 
     plane: str

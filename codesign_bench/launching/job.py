@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
     from codesign_bench.simulation.workers import _die_with_parent
 
     parent, cores = arguments
-    _die_with_parent(int(parent))  # a lock without an owner's owner would keep the run from whoever goes on with it
+    _die_with_parent(int(parent))  # an orphan would hold the run's lock, and nobody could go on with it
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, map(int, cores.split(",")))
     ending = run_here(**json.loads(sys.stdin.read()))

@@ -184,7 +184,7 @@ HUGE = "1" + "0" * 400
         (["out=a.png", "env.design.radius=[0.1"], ["[0.1"]),
         (["out=a.png", "--fast"], ["--fast", "key=value"]),
         pytest.param(["out=a.png", "+colour=red"], ["colour"]),
-        pytest.param(["out=a.png", "env=null"], ["must be a string", "NoneType"]),
+        pytest.param(["out=a.png", "env=null"], ["no env 'null'"]),
         pytest.param(["out=a.png", f"env.reward.alive={HUGE}"], ["alive"]),
         pytest.param(["out=a.png", "width=wide"], ["width is 'wide'"]),
         pytest.param(["out=a.png", "width=5000"], ["width is 5000"]),

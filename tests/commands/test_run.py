@@ -72,8 +72,8 @@ def started(config: dict[str, Any], *arguments: str) -> Iterator[subprocess.Pope
         (["method.name=null"], "method.name"),
         (["study=null"], "study is None; allowed is text."),
         (["results=null"], "results is None; allowed is text."),
-        (["method=null"], ""),
-        (["budget=[1"], ""),
+        (["method=null"], "method"),
+        (["budget=[1"], "budget=[1"),
     ],
 )
 def test_refusals(

@@ -49,7 +49,7 @@ class FiguresConfig:
 
 
 @dataclass(frozen=True)
-class Job:
+class Drawing:
     """What a part needs to write itself: the study, and those of its methods that belong there, in the order of figures."""
 
     collection: Collection
@@ -74,23 +74,23 @@ class Job:
         )
 
 
-def _jsmlp(job: Job) -> list[Path]:
-    frame = champions.symmetries(job.collection, (designs.WITH, designs.WITHOUT))
-    written = job.save("jsmlp", lambda: designs.jsmlp(job.collection, frame))
-    return written + tables.write(tables.symmetry(frame, job.collection), job.config.folder)
+def _jsmlp(drawing: Drawing) -> list[Path]:
+    frame = champions.symmetries(drawing.collection, (designs.WITH, designs.WITHOUT))
+    written = drawing.save("jsmlp", lambda: designs.jsmlp(drawing.collection, frame))
+    return written + tables.write(tables.symmetry(frame, drawing.collection), drawing.config.folder)
 
 
-def _diagrams(job: Job) -> list[Path]:
+def _diagrams(drawing: Drawing) -> list[Path]:
     made = {
-        "random_agents": lambda: designs.random_agents(job.collection),
+        "random_agents": lambda: designs.random_agents(drawing.collection),
         "joint_index": diagrams.joint_index,
         "overview": diagrams.overview,
     }
-    return [path for name, figure in made.items() for path in job.save(name, figure)]
+    return [path for name, figure in made.items() for path in drawing.save(name, figure)]
 
 
-def _tables(job: Job) -> list[Path]:
-    collection, out = job.collection, job.config.folder
+def _tables(drawing: Drawing) -> list[Path]:
+    collection, out = drawing.collection, drawing.config.folder
     kinds = (tables.methods, tables.final_returns, tables.summary, tables.pairwise, tables.cost, tables.exploration)
     made = [*(kind(collection) for kind in kinds), *hyperparameters.tables(collection)]
     written = [path for table in made for path in tables.write(table, out)]
@@ -99,12 +99,12 @@ def _tables(job: Job) -> list[Path]:
     return written + [tables.write_csv(frame, out, name) for name, frame in frames.items()]
 
 
-def _against(job: Job) -> list[Path]:
-    mine, config = job.collection, job.config
+def _against(drawing: Drawing) -> list[Path]:
+    mine, config = drawing.collection, drawing.config
     assert config.against is not None
     theirs = compare.other_study(config.against, config.study, config.force)
     frame = compare.differences(mine, theirs, config.force)
-    written = job.save("against", lambda: compare.figure(frame, mine, theirs))
+    written = drawing.save("against", lambda: compare.figure(frame, mine, theirs))
     written += tables.write(compare.table(frame, mine, theirs), config.folder)
     written.append(tables.write_csv(frame, config.folder, "against"))
     others = tuple(run for run in theirs.runs if run.method not in mine.methods and run.env in mine.envs)
@@ -118,7 +118,7 @@ def _against(job: Job) -> list[Path]:
 class Part:
     """`methods` chooses those of a study that belong into it (none: the study has nothing for it), `write` makes its files."""
 
-    write: Callable[[Job], list[Path]]
+    write: Callable[[Drawing], list[Path]]
     methods: Callable[[Collection], Sequence[str]] = lambda study: study.methods
 
 
@@ -142,14 +142,16 @@ def _with_process(study: Collection) -> Sequence[str]:
 
 
 PARTS: dict[str, Part] = {
-    "comparison": Part(lambda job: job.curves("comparison", designs=True), _compared),
-    "ablation": Part(lambda job: job.curves("ablation"), _together(looks.ABLATIONS, looks.ABLATIONS[1:])),
-    "continuous": Part(lambda job: job.curves("continuous"), _together(looks.CONTINUOUS, looks.CONTINUOUS)),
-    "final_returns": Part(lambda job: job.save("final_returns", lambda: returns.final_returns(job.collection))),
-    "pairs": Part(lambda job: job.save("pairs", lambda: returns.pairs(job.collection)), _several),
-    "aggregate": Part(lambda job: job.save("aggregate", lambda: aggregate(job.collection, job.methods))),
+    "comparison": Part(lambda drawing: drawing.curves("comparison", designs=True), _compared),
+    "ablation": Part(lambda drawing: drawing.curves("ablation"), _together(looks.ABLATIONS, looks.ABLATIONS[1:])),
+    "continuous": Part(lambda drawing: drawing.curves("continuous"), _together(looks.CONTINUOUS, looks.CONTINUOUS)),
+    "final_returns": Part(lambda drawing: drawing.save("final_returns", lambda: returns.final_returns(drawing.collection))),
+    "pairs": Part(lambda drawing: drawing.save("pairs", lambda: returns.pairs(drawing.collection)), _several),
+    "aggregate": Part(lambda drawing: drawing.save("aggregate", lambda: aggregate(drawing.collection, drawing.methods))),
     "jsmlp": Part(_jsmlp, _together((designs.WITH, designs.WITHOUT), (designs.WITHOUT,))),
-    "process": Part(lambda job: job.save("process", lambda: designs.process(job.collection, job.methods[0])), _with_process),
+    "process": Part(
+        lambda drawing: drawing.save("process", lambda: designs.process(drawing.collection, drawing.methods[0])), _with_process
+    ),
     "diagrams": Part(_diagrams),
     "tables": Part(_tables),
 }
@@ -161,18 +163,18 @@ def draw(collection: Collection, config: FiguresConfig, command: Sequence[str] =
     files. `command` is what to type for them. A study without runs, or with nothing for what was asked, is refused."""
     if not collection.runs:
         raise ConfigError(f"The study '{config.study}' has no runs that can be read; allowed is one with at least one evaluation.")
-    jobs = {name: Job(collection, config, part.methods(collection)) for name, part in PARTS.items()}
+    drawings = {name: Drawing(collection, config, part.methods(collection)) for name, part in PARTS.items()}
     for name in config.only or ():
-        if name in jobs and not jobs[name].methods:
-            allowed = ", ".join(other for other in jobs if jobs[other].methods)
+        if name in drawings and not drawings[name].methods:
+            allowed = ", ".join(other for other in drawings if drawings[other].methods)
             raise ConfigError(f"only holds '{name}', for which the study '{config.study}' has no runs; allowed are {allowed}.")
     written: list[Path] = []
-    for name, job in jobs.items():
-        if job.methods and (not config.only or name in config.only):
-            written += PARTS[name].write(job)
+    for name, drawing in drawings.items():
+        if drawing.methods and (not config.only or name in config.only):
+            written += PARTS[name].write(drawing)
     if config.against and (not config.only or "against" in config.only):
-        written += _against(Job(collection, config, collection.methods))
-    return [*written, _index(written, jobs["tables"], command)]
+        written += _against(Drawing(collection, config, collection.methods))
+    return [*written, _index(written, drawings["tables"], command)]
 
 
 def remarks(collection: Collection) -> list[str]:
@@ -180,9 +182,9 @@ def remarks(collection: Collection) -> list[str]:
     return [*collection.remarks, *collection.reevaluations.left_out, *(f"forced: {mark}" for mark in collection.forced)]
 
 
-def _index(written: list[Path], job: Job, command: Sequence[str]) -> Path:
+def _index(written: list[Path], drawing: Drawing, command: Sequence[str]) -> Path:
     """index.md: what there is, from which runs, and which were left out."""
-    collection, names = job.collection, list(dict.fromkeys(path.stem for path in written))
+    collection, names = drawing.collection, list(dict.fromkeys(path.stem for path in written))
     kinds = {name: [path.suffix for path in written if path.stem == name] for name in names}
     lines = [f"# {tables.plain_markdown(collection.study)}", "", f"Made by `{shlex.join(command)}` from {len(collection.runs)} runs.", ""]
     lines += [f"- {name}: {', '.join(f'[{kind[1:]}]({name}{kind})' for kind in kinds[name])}" for name in names]
@@ -192,4 +194,4 @@ def _index(written: list[Path], job: Job, command: Sequence[str]) -> Path:
     ):
         if items:
             lines += ["", f"## {title}", "", *(f"- {tables.plain_markdown(item)}" for item in items)]
-    return tables.write_text(job.config.folder / "index.md", "\n".join(lines) + "\n")
+    return tables.write_text(drawing.config.folder / "index.md", "\n".join(lines) + "\n")
