@@ -29,7 +29,7 @@ def test_as_far_as_all_methods_have_come(tmp_path: Path) -> None:
     rows = {(method, seed): list(values["return_mean"]) for (method, seed), values in gap.groupby(["method", "seed"])}
     assert rows == {("transform2act", 0): [1, 2], ("transform2act", 1): [1, 5], ("nge", 0): [1, 2], ("ess", 0): [7], ("ess", 1): [7]}
     assert found.notes == (
-        "Compared at 20,000 steps on gap, 30,000 steps on swimmer: as far as all methods have come.",
+        "Compared at 30,000 steps on swimmer, 20,000 steps on gap: as far as all methods have come.",
         "One iteration or generation so far, and so no selection yet: ess.",
     )
 
@@ -87,10 +87,10 @@ def test_figure_and_table_say_how_far(tmp_path: Path, capsys: pytest.CaptureFixt
     study(tmp_path)
     assert main([str(tmp_path), "study"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("Compared at 20,000 steps on gap")
+    assert said.startswith("Compared at 30,000 steps on swimmer, 20,000 steps on gap")
     figures = tmp_path / "study" / "figures"
     assert (figures / "comparison.png").stat().st_size > 1000
-    assert "Compared at 20,000 steps on gap" in (figures / "final_returns.md").read_text()
+    assert "20,000 steps on gap" in (figures / "final_returns.md").read_text()
     assert "no selection yet: ess" in (figures / "comparison.svg").read_text().replace("\n", " ")
 
 

@@ -16,7 +16,7 @@ from methods.transform2act.method import Transform2ActConfig
 
 def config_of(*overrides: str) -> tuple[Transform2ActConfig, dict[str, Any]]:
     config = load_config("config", list(overrides))
-    method = {key: value for key, value in config["method"].items() if key not in ("name", "plugin")}
+    method = {key: value for key, value in config["method"].items() if key not in ("name", "plugin", "label", "colour")}
     return build(Transform2ActConfig, method, "method"), config
 
 

@@ -46,7 +46,8 @@ def test_numbers_of_the_comparison(method: str) -> None:
 
 def test_strict_ess_is_ess_without_amortised_fitness() -> None:
     ess, strict = (load_config("config", [f"method={name}"])["method"] for name in ("ess", "ess_strict"))
-    assert strict == {**ess, "name": "ess_strict", "amortized": False}
+    look = {key: strict[key] for key in ("label", "colour")}
+    assert strict == {**ess, **look, "name": "ess_strict", "amortized": False}
 
 
 @pytest.mark.parametrize(("budget", "cohort", "slots"), [("paper", 4, 20), ("pilot", 5, 4), ("smoke", 5, 2)])
