@@ -4,8 +4,6 @@ A command is a file of codesign_bench/commands, imported when it is used: its do
 conf/COMMAND.yaml holds its keys (`config_of` has the exceptions).
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib

@@ -1,7 +1,5 @@
 """Configurations from files and `key=value` words, through Hydra, as plain values; what Hydra objects to becomes one sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,8 +1,6 @@
 """Where the configuration lies: beside the package in a checkout, inside it in an installed wheel, and in the packages that
 name theirs through the entry-point group `codesign_bench.conf`."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from functools import cache

@@ -1,8 +1,6 @@
 """MuJoCo would write every warning of a diverging design to the terminal and to a file in the current folder; warnings are
 read from `data.warning` instead and counted."""
 
-from __future__ import annotations
-
 import mujoco
 
 

@@ -1,7 +1,5 @@
 """Plain mappings (from YAML, Hydra or a keyword argument) into frozen dataclasses, with errors in one sentence."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import types

@@ -1,7 +1,5 @@
 """The designs that runs left on disk: final.json and final_process.json of designs/."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pandas as pd

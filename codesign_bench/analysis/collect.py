@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from codesign_bench.analysis import looks
 from codesign_bench.analysis.comparable import LeftOut, comparable, differing, mixed
 from codesign_bench.analysis.reading import CACHE, NEEDED, Entry, Run, load_memory, read_if_changed, run_of, save_memory
+from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Collection", "LeftOut", "Run", "collect", "study_folder", "unlike"]
 
-Array = NDArray[Any]
 KEYS = ("study", "env", "method", "seed")
 
 

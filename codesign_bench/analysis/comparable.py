@@ -1,7 +1,5 @@
 """Which runs may be compared: budget, versions, environment, evaluation and the method's configuration must agree."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

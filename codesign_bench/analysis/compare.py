@@ -4,8 +4,6 @@ A method that both have is compared with itself; a method that only the first ha
 taken at the last step that both studies reached in an environment.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

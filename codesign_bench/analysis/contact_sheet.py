@@ -1,7 +1,5 @@
 """Random agents in all environments, a column each (the paper's figure of its environments)."""
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image, ImageDraw
 

@@ -1,7 +1,5 @@
 """How a design distribution moved during a run: mu and sigma of every attribute, from RUN/tables/design_distribution.csv."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -10,15 +10,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Rectangle
-from numpy.typing import NDArray
 
 from codesign_bench.analysis.robot import Robot
+from codesign_bench.arrays import Array
 from codesign_bench.design import colours
 from codesign_bench.design.scene import Ground, Scene
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
-
-Array = NDArray[Any]
 
 GROUND, EARTH, WATER = "#8C8C8C", "#ECEAE4", "#E8F2F8"
 CAMERA = (115.0, -40.0)

@@ -1,7 +1,5 @@
 """A study without checkpoints, small enough to be committed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,15 +1,11 @@
 """The champions of a study side by side, with the same camera and scale: a picture or a video."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from codesign_bench.analysis.champions import FINAL, Champion
@@ -17,6 +13,7 @@ from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.looks import ordered
 from codesign_bench.analysis.style import count, font
 from codesign_bench.analysis.tables import number
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
@@ -27,7 +24,6 @@ from codesign_bench.simulation.rendering import Picture, save_png, save_video
 from codesign_bench.simulation.showing import starting_pose
 from codesign_bench.tasks import Task, task_from_config
 
-Array = NDArray[Any]
 LARGEST_SHEET = 16_000
 """Pixels of a sheet's longer side: what video encoders and browsers still take."""
 GUTTER = 2

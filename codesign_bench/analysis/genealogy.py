@@ -1,22 +1,17 @@
 """The genealogy of a population: which species descends from which, how fit each was, and the lineage of the champion."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from codesign_bench.analysis.style import styled
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.rendering import Picture
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 COLUMNS = {
     "genealogy": ("generation", "species", "parent", "born", "mutation", "fitness", "bodies", "champion"),

@@ -1,8 +1,6 @@
 """Tables of hyperparameters: what the paper searched (conf/search.yaml), and what the configuration says. Nothing is typed in twice:
 selected values are read from the runs of the study, or from conf/ where a method has none."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Shipped colours are Okabe and Ito's, which people with colour-blindness can tell apart; every curve has a marker of its own as well.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,21 +1,18 @@
 """What the tables and figures measure: one row per run (`finals`), one per curve (`summary`), one per pair (`pairwise`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from codesign_bench.analysis import statistics
 from codesign_bench.analysis.collect import KEYS, Collection, Run
 from codesign_bench.analysis.comparable import mixed
 from codesign_bench.analysis.looks import ordered, ordered_envs
 from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count
+from codesign_bench.arrays import Array
 
-Array = NDArray[Any]
 NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds")
 FRACTION = 0.5
 """Of the best method's mean final return: the level of `steps_to_level`."""

@@ -1,16 +1,13 @@
 """One episode of an agent, to look at: how it designs itself, then how it moves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from codesign_bench.analysis.style import font
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.design_process import design_process
 from codesign_bench.experiment.method import Agent
@@ -20,7 +17,6 @@ from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.simulation.showing import FRAMES_PER_SECOND
 from codesign_bench.tasks import Task
 
-Array = NDArray[Any]
 SECONDS_PER_DESIGN = 0.8
 
 

@@ -1,7 +1,5 @@
 """Values from the literature, for orientation: published.csv, each with its source. The paper itself prints no numbers."""
 
-from __future__ import annotations
-
 import csv
 from dataclasses import dataclass
 from functools import cache

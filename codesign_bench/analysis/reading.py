@@ -1,7 +1,5 @@
 """One run folder, read: its rows, configuration, manifest and status; and the memory of what was read before."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -13,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 
-Array = NDArray[Any]
 CACHE = ".collected.npz"
 CACHE_FORMAT = 1
 FILES = ("progress.csv", "config.yaml", "manifest.json", "status.json")

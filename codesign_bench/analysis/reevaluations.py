@@ -4,8 +4,6 @@ Fresh episodes compare where there are as many of them, new controllers where th
 largest agreeing set of a study stays, and the others are left out by name.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.stored import StoredDesign
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,17 +5,15 @@ of a stratified bootstrap (seeds are drawn anew within each environment), from a
 same interval. From one seed there is no spread: it is NaN, never 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
-Array = NDArray[Any]
+from codesign_bench.arrays import Array
+
 Strata = Sequence[ArrayLike]
 REPETITIONS = 2000
 LEVEL = 0.95

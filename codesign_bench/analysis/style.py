@@ -1,7 +1,5 @@
 """One look for all figures: sizes, fonts, small print, files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

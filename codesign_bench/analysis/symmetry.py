@@ -9,19 +9,16 @@ mirror    is there an axis through the root on whose other side the robot looks 
 left-right  the same for one axis, that of travel (x). NaN for designs in the upright plane, which have no left and right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codesign_bench.analysis.robot import Robot
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design
 
-Array = NDArray[Any]
 AXES = 72
 ALONG, ACROSS = 12, 3
 """Sample points of a bone."""

@@ -1,7 +1,5 @@
 """Tables as Markdown, LaTeX (booktabs) and CSV, from one list of columns and rows. Cells are text; `Bold` marks the best."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """What the commands on studies share: which runs they are about."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

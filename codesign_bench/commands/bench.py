@@ -8,8 +8,6 @@ Every run goes to 0.4 million steps, then to 2, 10 and 50, as far as its budget 
 Ctrl-C stops; the same command goes on.
 """
 
-from __future__ import annotations
-
 from codesign_bench.configuration import swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.launching.rounds import Bench, installed

@@ -4,8 +4,6 @@ codesign-bench check method=nge env=swimmer
 codesign-bench check task=gap
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable
 from functools import partial

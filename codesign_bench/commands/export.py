@@ -5,8 +5,6 @@
 An earlier export in the same place is replaced; a folder that holds anything else is refused.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

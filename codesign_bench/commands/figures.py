@@ -5,8 +5,6 @@ codesign-bench figures study=default env=gap method=transform2act,nge only=compa
 codesign-bench figures study=mine against=default
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 codesign-bench gallery study=default out=gallery.mp4
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from codesign_bench.analysis.gallery import LEFT_OUT, NO_RUN, Nothing, gallery

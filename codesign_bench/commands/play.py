@@ -3,8 +3,6 @@
 codesign-bench play run=results/default/gap/transform2act/seed_0 out=agent.mp4
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ codesign-bench plot run=results/default/gap/nge/seed_0 out=genealogy.png
 codesign-bench plot run=results/default/gap/continuous/seed_0 out=distribution.png
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

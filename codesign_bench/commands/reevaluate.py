@@ -6,8 +6,6 @@
 Writes reevaluation.json and motion.json into the run's folder. Nothing is charged to the run.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from pathlib import Path

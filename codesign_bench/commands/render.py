@@ -5,8 +5,6 @@ codesign-bench render env=locomotion3d design=expert out=ant.mp4
 codesign-bench render env=all seed=3 agents=3 out=sheet.png
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

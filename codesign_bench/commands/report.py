@@ -3,8 +3,6 @@
 codesign-bench report study=default
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

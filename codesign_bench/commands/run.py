@@ -7,8 +7,6 @@
 Ctrl-C or SIGTERM stops; the same command goes on. Exit codes: 0 done, 1 runs of a sweep failed, 2 refused, 130 or 143 stopped.
 """
 
-from __future__ import annotations
-
 import sys
 
 from codesign_bench.configuration import asks_for_many, load_config

@@ -4,8 +4,6 @@ codesign-bench status
 codesign-bench status study=bench env=gap json=true
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass
 

@@ -1,7 +1,5 @@
 """Robots as graphs of PyTorch Geometric."""
 
-from __future__ import annotations
-
 import torch
 from torch_geometric.data import Data
 

@@ -1,7 +1,5 @@
 """What colour a robot is, wherever it is shown: rendered, drawn, or in the report."""
 
-from __future__ import annotations
-
 BONES = ("#5B6470", "#E67321", "#218CBF", "#8CB333", "#BF59A6")
 """By depth, the root first; deeper ones repeat the last."""
 HINGE = "#FAD940"

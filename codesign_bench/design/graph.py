@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from codesign_bench.arrays import Array
 from codesign_bench.errors import DesignError
 
 ATTRIBUTE_NAMES = ("bone offset 1", "bone offset 2", "gear", "radius", "start extension")
@@ -24,8 +25,6 @@ BONE, GEAR, RADIUS, START_EXTENSION = slice(0, 2), 2, 3, 4
 
 DEFAULT_FRICTION = (1.0, 0.005, 0.0001)
 """MuJoCo's sliding, torsional and rolling friction of a geom that does not say otherwise."""
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ as empty there. Read in base (most children of any joint + 1), the string become
 every design.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 ROOT = "0"

@@ -4,8 +4,6 @@ Bodies and hinges are named by their joint index ("0" is the root). Bodies, hing
 order of the design's nodes, so designs with the same skeleton give the same model but for their attributes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What people call the parts of a robot and their attributes: "left front shin, length" instead of node 2, attribute 1."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

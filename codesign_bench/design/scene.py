@@ -1,8 +1,6 @@
 """The world a design is put into, as data: physics constants, the root's freedom, the ground and what stands or lies on it.
 `mjcf.py` turns it into MJCF."""
 
-from __future__ import annotations
-
 import math
 import string
 from dataclasses import dataclass

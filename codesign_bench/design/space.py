@@ -8,20 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from codesign_bench.design.graph import (
-    ATTRIBUTE_NAMES,
-    BONE,
-    GEAR,
-    NUM_ATTRIBUTES,
-    Design,
-    check_tree,
-)
+from codesign_bench.arrays import Array
+from codesign_bench.design.graph import ATTRIBUTE_NAMES, BONE, GEAR, NUM_ATTRIBUTES, Design, check_tree
 from codesign_bench.design.joint_index import index_integers, index_strings, reachable_strings
 from codesign_bench.errors import DesignError
-
-Array = NDArray[Any]
 
 SHORTEST_BONE = 1e-6
 """Metres. A capsule needs a length, and MuJoCo refuses shorter ones: a shorter bone is stretched to this, a bone of length

@@ -1,7 +1,5 @@
 """Skeleton and attribute transforms: pure functions from a design and the actions of its nodes to the next design."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checkpoints: checksummed, written atomically, the two latest kept. Nothing in them can run code when it is loaded."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

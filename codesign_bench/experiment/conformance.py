@@ -4,8 +4,6 @@ Each check takes a configuration with a tiny budget (a few iterations) and a fol
 AssertionError with one sentence. Runs are idempotent, so the checks share the undisturbed run that they compare with.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import io

@@ -1,7 +1,5 @@
 """How an agent designs itself: the skeleton after each skeleton transform, with the attributes of the finished design."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The plotted number: the mean undiscounted return of the champion's deterministic episodes. Metered, never charged."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

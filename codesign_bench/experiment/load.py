@@ -1,7 +1,5 @@
 """The agent of a run folder, for looking at it and for evaluating it again."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A method is a class found through the entry-point group `codesign_bench.methods`
 It takes every step for learning from the pool it is given, which charges the run's ledger.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

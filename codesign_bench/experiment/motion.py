@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.stored import StoredDesign
@@ -18,8 +17,6 @@ from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.run_folder import write_atomically
 from codesign_bench.simulation.episode import Stage
 from codesign_bench.simulation.sampler import Sampler
-
-Array = NDArray[Any]
 
 FILE = "motion.json"
 FRAMES_PER_SECOND = 25
@@ -64,12 +61,7 @@ class Motion:
             value = json.loads(path.read_text(encoding="utf-8"))
             poses, stored = np.asarray(value["poses"], dtype=np.float64), StoredDesign.from_dict(value)
             motion = Motion(
-                stored.design,
-                stored.space,
-                poses,
-                float(value["seconds_per_frame"]),
-                float(value["total_return"]),
-                bool(value["ended"]),
+                stored.design, stored.space, poses, float(value["seconds_per_frame"]), float(value["total_return"]), bool(value["ended"])
             )
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise DesignError(f"{path} does not hold a motion; record it again with codesign-bench reevaluate.") from None

@@ -5,8 +5,6 @@ design is from how well its controller was learned, with the same controller and
 Nothing here is charged to the run: its ledger, its checkpoints and progress.csv stay as they are.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Random streams by name, derived from the run's seed: adding one never changes another."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

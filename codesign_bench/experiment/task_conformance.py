@@ -4,14 +4,11 @@ Each check takes a task and raises an AssertionError with one sentence. The same
 the ways in which such a function can still depend on what it should not: other bodies of its batch, hidden state, the clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import CodesignError
 from codesign_bench.experiment.equality import must_equal
@@ -25,7 +22,6 @@ from codesign_bench.simulation.sampler import Sampler, random_policy
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks.base import Task
 
-Array = NDArray[Any]
 DESIGNS, STEPS = 8, 40
 
 

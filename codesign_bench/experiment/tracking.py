@@ -1,7 +1,5 @@
 """What people watch while a run goes on: a progress bar, TensorBoard, W&B. progress.csv remains the source of truth."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Runs are compared where all methods have come to, so that nobody is ahead for ha
 possible, and, where one seed of every method is further, there too (comparison_ahead).
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 python -m codesign_bench.launching.job reads a configuration and the user's command (JSON) from its standard input; launchers start it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Many runs on this machine: processes side by side, each on cores of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """results/<study>/plan.json: the runs that somebody asked for, so that the status can name those that are missing."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

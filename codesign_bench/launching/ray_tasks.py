@@ -1,7 +1,5 @@
 """Many runs on a Ray cluster: one task each. When a node dies, Ray gives its tasks to others, where the runs go on."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Sequence

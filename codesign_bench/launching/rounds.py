@@ -1,8 +1,6 @@
 """A sweep in rounds of equal budget: every run to 0.4 million steps, then to 2, 10 and 50. Learning rates are constant, so a run
 that was stopped at the end of a round is an exact prefix of the full one. The comparison is drawn anew after every run."""
 
-from __future__ import annotations
-
 import math
 import sys
 import threading

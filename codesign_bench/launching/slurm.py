@@ -1,7 +1,5 @@
 """Many runs on a Slurm cluster, through submitit: one job each. A job that is warned or ended early is queued again."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The runs there are and how they are doing, from what lies on the disk."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

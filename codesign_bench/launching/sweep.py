@@ -1,7 +1,5 @@
 """Many runs from one command: Hydra makes their configurations, a launcher runs them, the report says how they ended."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ which joints that a graph lacks hold another node's features, whose results are 
 GraphConv act through a copy of their module.
 """
 
-from __future__ import annotations
-
 import copy
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,15 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.learning.networks import GNN, JointMLP, NodeNetwork
 from codesign_bench.simulation.graphs import GraphBatch
 
-Array = NDArray[Any]
 MLPLayers = list[tuple[Tensor, Tensor]]
 """Of each layer the weights [stack, in, out], and its bias [stack, 1, out] less what the -1 in tanh's formula adds."""
 

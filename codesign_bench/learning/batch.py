@@ -4,20 +4,16 @@ Edges, joint indices and attributes come from the rollout's design table; nothin
 within a design.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.simulation.graphs import DesignTable, Rollout
 from codesign_bench.tasks.features import FeatureLayout
 
-Array = NDArray[Any]
 NUM_STAGES = 3
 
 

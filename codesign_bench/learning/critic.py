@@ -1,20 +1,14 @@
 """The value function of graphs, as PPO wants it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from codesign_bench.arrays import Array
 from codesign_bench.learning.batch import NUM_STAGES, Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.networks import ValueConfig, ValueNetwork
 from codesign_bench.learning.normaliser import Normaliser
-
-Array = NDArray[Any]
 
 
 class GraphCritic(nn.Module):

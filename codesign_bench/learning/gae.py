@@ -1,13 +1,8 @@
 """Generalised advantage estimation, vectorised over slots."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from codesign_bench.arrays import Array
 
 
 def advantages(reward: Array, value: Array, next_value: Array, ended: Array, gamma: float, lam: float) -> Array:

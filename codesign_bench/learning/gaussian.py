@@ -1,7 +1,5 @@
 """The density of a Gaussian, for arrays and tensors."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, TypeVar
 

@@ -5,8 +5,6 @@ two-core x86 machine) torch's tanh took 1.6 to 2 times as long as the product th
 Each function here has an obvious twin in tests/reference that it must equal, forward and gradient.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@
 Imported when a network is made and not before, so that processes that only act with a GraphConv do without torch_geometric.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Keeping freed memory: learning frees and takes the same few megabytes thousands of times."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 

@@ -1,7 +1,5 @@
 """The networks of the paper: a GNN, and heads with weights per joint (JSMLP) or shared by all joints."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

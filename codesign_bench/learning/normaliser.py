@@ -1,13 +1,10 @@
 """Running normalisation of node features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from codesign_bench.arrays import Array
 
 CLIP = 5.0
 LEAST_DEVIATION = 1e-4

@@ -13,16 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from codesign_bench.arrays import Array
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gae import advantages
 from codesign_bench.simulation.graphs import Rollout
-
-Array = NDArray[Any]
 
 
 class LearningError(CodesignError, RuntimeError):

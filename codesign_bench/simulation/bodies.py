@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 from codesign_bench.tasks.state import Places, State, Step
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from codesign_bench.simulation.body import Body
     from codesign_bench.tasks.base import Task
 
-Array = NDArray[Any]
 
 LARGEST_SQUARE = 1e20
 """Square of the largest coordinate that MuJoCo itself takes for finite."""

@@ -1,16 +1,14 @@
 """One compiled design: model, data, where its coordinates stand, start, stop and go on. Stepping is in bodies.py."""
 
-from __future__ import annotations
-
 import copy
 from collections import OrderedDict
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design, FixedGeom
 from codesign_bench.design.mjcf import skeleton_mjcf, to_mjcf
 from codesign_bench.design.scene import Scene
@@ -19,8 +17,6 @@ from codesign_bench.quiet import be_quiet
 from codesign_bench.simulation.bodies import Bodies
 from codesign_bench.simulation.refit import Refit
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADCTRL) + 1)

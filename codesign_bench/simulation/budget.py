@@ -1,7 +1,5 @@
 """The ledger: the core's own count of environment steps. Methods get steps only from samplers that charge it."""
 
-from __future__ import annotations
-
 from codesign_bench.errors import BudgetError, ConfigError
 
 

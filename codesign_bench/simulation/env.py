@@ -1,22 +1,18 @@
 """The transform-and-act MDP as a Gymnasium environment, for people and for tests. Learning uses `sampler.py`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.body import BodyPool
 from codesign_bench.simulation.episode import ACTION_SIZE, SKELETON, Episode, TransformSteps
 from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 
 class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
@@ -44,12 +40,7 @@ class TransformAndActEnv(gymnasium.Env[dict[str, Any], Array]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 25}
 
     def __init__(
-        self,
-        task: str | Task,
-        skeleton_steps: int = 5,
-        attribute_steps: int = 1,
-        render_mode: str | None = None,
-        **overrides: Any,
+        self, task: str | Task, skeleton_steps: int = 5, attribute_steps: int = 1, render_mode: str | None = None, **overrides: Any
     ) -> None:
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode is {render_mode!r}; allowed are None and 'rgb_array'.")

@@ -3,8 +3,6 @@
 `env.py` (one episode at a time, for people and tests) and `sampler.py` (many at once, for learning) both run on this.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,8 +10,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import Topology
 from codesign_bench.design.transform import attribute_transform, skeleton_transform
@@ -21,8 +19,6 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.body import Body, BodyPool, StepResult
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 CONTROL, ATTRIBUTES, SKELETON = 0, slice(1, 6), 6
 ACTION_SIZE = 7

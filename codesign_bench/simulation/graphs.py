@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace, Topology
 from codesign_bench.simulation.episode import EpisodeRecord
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

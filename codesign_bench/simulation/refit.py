@@ -8,19 +8,12 @@ tests/simulation/test_refit.py compares every field with a fresh compilation. A 
 it was compiled, so what is simulated never depends on which models were at hand.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
-
 
 _TO_SPACE = {"xz": np.array([[1.0, 0, 0], [0, 0, 1]]), "xy": np.array([[1.0, 0, 0], [0, 1, 0]])}
 """From a vector of a task's plane to x, y, z."""

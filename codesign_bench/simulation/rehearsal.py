@@ -1,7 +1,5 @@
 """A task tried out before anything is charged: its initial design is built, started, observed and stepped once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from codesign_bench.errors import CodesignError, ConfigError

@@ -1,22 +1,18 @@
 """Pictures and videos of designs, without a screen: EGL, or OSMesa where there is none."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError, RenderError
 from codesign_bench.quiet import be_quiet
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 VIEWS = {"planar xz": (96.0, -11.0), "planar xy": (90.0, -65.0), "free xy": (120.0, -22.0)}
 """Azimuth and elevation in degrees, by the root's freedom and the task's plane."""

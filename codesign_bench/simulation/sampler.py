@@ -8,32 +8,15 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.simulation.bodies import Bodies
 from codesign_bench.simulation.body import Body, BodyPool
-from codesign_bench.simulation.episode import (
-    ACTION_SIZE,
-    CONTROL,
-    Episode,
-    EpisodeRecord,
-    Outcome,
-    Stage,
-    TransformSteps,
-)
-from codesign_bench.simulation.graphs import (
-    Decision,
-    DesignTable,
-    GraphBatch,
-    Policy,
-    Rollout,
-    Truncation,
-)
+from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL, Episode, EpisodeRecord, Outcome, Stage, TransformSteps
+from codesign_bench.simulation.graphs import Decision, DesignTable, GraphBatch, Policy, Rollout, Truncation
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

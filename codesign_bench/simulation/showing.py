@@ -1,14 +1,11 @@
 """Something to show of a design without an agent: random designs, the pose in which an episode begins, a random motion."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import NUM_SKELETON_ACTIONS, attribute_transform, skeleton_transform
@@ -17,7 +14,6 @@ from codesign_bench.simulation.body import Body
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.tasks import Task
 
-Array = NDArray[Any]
 FRAMES_PER_SECOND = 25
 
 

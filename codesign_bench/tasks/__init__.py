@@ -1,8 +1,6 @@
 """The tasks. An environment, conf/env/NAME.yaml, names one with its key `task`; classes are found through the entry-point group
 `codesign_bench.tasks`, to which a third party's package can add its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points

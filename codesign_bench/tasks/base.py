@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array as Array  # for who writes a task
 from codesign_bench.design.graph import Design
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
@@ -24,7 +24,6 @@ from codesign_bench.tasks.expert import expert_design
 from codesign_bench.tasks.features import FeatureLayout
 from codesign_bench.tasks.state import SimulatedBody, State, Step
 
-Array = NDArray[Any]
 Numbers = Array | float
 """One for each body or joint, or one for all of them."""
 

@@ -1,7 +1,5 @@
 """The content of conf/env/NAME.yaml as dataclasses, and the design space and initial design that it describes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -5,8 +5,6 @@ What cannot be an attribute becomes a constant of the design: joint offsets, hin
 parts of the root (Ant's four stubs, Swimmer's head, which lies ahead of the root's joints).
 """
 
-from __future__ import annotations
-
 import contextlib
 import reprlib
 from dataclasses import dataclass
@@ -15,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import NUM_ATTRIBUTES, Design, FixedGeom
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import DesignError
 
-Array = NDArray[Any]
 TOLERANCE = 1e-6  # metres
 
 

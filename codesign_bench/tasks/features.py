@@ -1,16 +1,12 @@
 """What a node of a robot's graph shows to networks, and in which columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import NUM_ATTRIBUTES
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Gap crosser: run along x over ground with periodic gaps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """2D locomotion: run as fast as possible along x in the xz-plane."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

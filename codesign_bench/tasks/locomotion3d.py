@@ -1,7 +1,5 @@
 """3D locomotion: run as fast as possible along x, free in space."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,19 +4,15 @@ Everything is an array over bodies, or over the joints of all bodies; a single b
 gathered, so a task pays for what it looks at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
-
-Array = NDArray[Any]
 
 VELOCITY_LIMIT = 10.0
 """Velocities are clipped to this in what nodes observe."""

@@ -1,7 +1,5 @@
 """Swimmer: swim as fast as possible along x in a viscous medium."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from codesign_bench.tasks.base import Numbers, Task, control_cost, forward_speed

@@ -8,13 +8,12 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from codesign_bench.arrays import Array
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
@@ -24,8 +23,6 @@ from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

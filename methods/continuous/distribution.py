@@ -1,18 +1,14 @@
 """The design distribution N(mu, diag sigma^2) and its policy gradient from a population of antithetic pairs (Ha, 2019)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 from methods.continuous.parameters import Range
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

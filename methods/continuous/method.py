@@ -1,16 +1,14 @@
 """Continuous design (Ha, 2019): one controller learns with PPO on a population of designs, and the returns of the designs
 move the distribution that they are drawn from. With sigma 0 it is PPO on the expert design (method=expert)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
@@ -25,7 +23,6 @@ from methods.continuous.controller import Controller, ControllerConfig
 from methods.continuous.distribution import DesignConfig, DesignDistribution
 from methods.continuous.parameters import DesignParameters
 
-Array = NDArray[Any]
 Row = dict[str, float | int | str]
 
 

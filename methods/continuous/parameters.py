@@ -1,17 +1,14 @@
 """The design parameters w of a fixed skeleton: one number per tunable attribute, and what they make of the expert (w = 0)."""
 
-from __future__ import annotations
-
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.part_names import attribute_names, part_names
 from codesign_bench.tasks.base import Task
 
-Array = NDArray[Any]
 Range = Literal["additive", "scale75"]
 
 LARGEST_SCALE = 0.75

@@ -4,8 +4,6 @@ A generation: the worst are removed, mutants of the others take their places and
 for one batch and ranked by what it earned meanwhile. Survivors go on learning (amortised) or start anew as well (strict).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from codesign_bench.arrays import Array
 from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, mlp_layers, stacked_mlp
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import GNN, JointMLP
@@ -25,7 +25,6 @@ from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from methods.evolution.controller import Controller, FlatActor, GraphActor
 
-Array = NDArray[Any]
 Seeds = Sequence[np.random.SeedSequence] | None
 """Of the action noise of each species; None: no noise."""
 

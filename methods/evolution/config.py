@@ -1,7 +1,5 @@
 """What the configurations of populations have in common."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from codesign_bench.errors import ConfigError

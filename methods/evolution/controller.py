@@ -3,16 +3,14 @@
 Both are a policy, a value network and one normaliser of what they see. The root has no motor, so it has no action.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.critic import GraphCritic
@@ -22,8 +20,6 @@ from codesign_bench.learning.networks import JointMLP, NetworkConfig, NodeNetwor
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import CONTROL
 from codesign_bench.tasks.base import Task
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)

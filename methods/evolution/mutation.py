@@ -4,20 +4,17 @@ Only legal designs come out: the limits of the task's design space hold, limbs o
 Attributes are drawn and perturbed in s = sin(pi p / 2), which is linear in the physical value and lies in [-1, 1].
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.transform import ADD_JOINT, NO_CHANGE, skeleton_transform
 from codesign_bench.errors import ConfigError
 
-Array = NDArray[Any]
 Rng = np.random.Generator
 
 NOISE = 1 / 6

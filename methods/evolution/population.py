@@ -1,7 +1,5 @@
 """A population: the species of the current generation, and what a run remembers of earlier ones."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Designs drawn at random: the first ones of NGE and ESS, all of RGS."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 

@@ -1,7 +1,5 @@
 """Offspring: mutants of uniformly drawn parents. Nothing here steps a simulator, so nothing is charged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

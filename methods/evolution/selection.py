@@ -1,7 +1,5 @@
 """Who stays: fitness, its rank, elimination. Only ranks matter; nothing else decides survival."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Protocol, TypeVar

@@ -3,8 +3,6 @@
 Nothing here knows who selects: a cohort is a list of species.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import astuple
 

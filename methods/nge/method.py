@@ -4,8 +4,6 @@ A generation: the worst are removed, mutants of the others take their places wit
 trained for one batch and ranked by what it earned meanwhile (training is amortised over the generations of a lineage).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

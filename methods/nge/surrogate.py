@@ -5,17 +5,15 @@ sampling). It learns the latest fitness of every species that was ever trained, 
 measured it: fitness drifts upwards as controllers learn, and that is no merit of a design.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import ConfigError
@@ -25,7 +23,6 @@ from codesign_bench.learning.networks import GNN
 from codesign_bench.simulation.graphs import DesignTable
 from codesign_bench.tasks.features import FeatureLayout
 
-Array = NDArray[Any]
 WIDTH = 64
 LAYERS = 3
 DROPOUT = 0.5

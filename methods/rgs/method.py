@@ -1,7 +1,5 @@
 """Random graph search: designs drawn at random, each trained by itself; nobody is selected, nobody has children."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Transform2Act (Yuan et al., ICLR 2022), Algorithm 1: sample a batch with the policy, update it with PPO, repeat."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 

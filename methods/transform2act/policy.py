@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from codesign_bench.arrays import Array
 from codesign_bench.design.graph import NUM_ATTRIBUTES
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NUM_SKELETON_ACTIONS
@@ -25,7 +24,6 @@ from codesign_bench.simulation.episode import ACTION_SIZE, ATTRIBUTES, CONTROL, 
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from codesign_bench.tasks.base import Task
 
-Array = NDArray[Any]
 COLUMNS = {Stage.SKELETON: slice(SKELETON, SKELETON + 1), Stage.ATTRIBUTE: ATTRIBUTES, Stage.EXECUTION: slice(CONTROL, CONTROL + 1)}
 """Which columns of a node's action a stage reads."""
 

@@ -297,14 +297,7 @@ def test_ctrl_c_is_one_word(here: Here, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_drawing
-@pytest.mark.parametrize(
-    "backend",
-    [
-        None,
-        pytest.param("osmesa"),
-        pytest.param(""),
-    ],
-)
+@pytest.mark.parametrize("backend", [None, pytest.param("osmesa"), pytest.param("")])
 def test_finds_a_way_to_draw(tmp_path: Path, backend: str | None) -> None:
     done = program(tmp_path, "env=swimmer", "out=a.png", *SMALL, MUJOCO_GL=backend, DISPLAY=None)
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,15 +18,7 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import outcome
-from codesign_bench.experiment.run_folder import (
-    RunDiffers,
-    RunFolder,
-    RunInUse,
-    Table,
-    Tables,
-    configuration_hash,
-    write_atomically,
-)
+from codesign_bench.experiment.run_folder import RunDiffers, RunFolder, RunInUse, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.tracking import Tracker
 from tests.experiment.tiny import changed, contents, folder_of, run, status_of, tiny
 from tests.reference.sentences import assert_one_sentence

@@ -77,10 +77,7 @@ def test_a_run_that_failed_keeps_nobody_waiting(tmp_path: Path) -> None:
 def test_methods_that_are_to_come_are_named(tmp_path: Path) -> None:
     write_run(tmp_path, "nge", returns=[1, 2], designs=False)
     found = in_common(collect(tmp_path, "study"), planned=["nge", "rgs", "ess"])
-    assert found.notes == (
-        "Compared at 20,000 steps on gap: as far as these methods have come.",
-        "Not there yet: ess, rgs.",
-    )
+    assert found.notes == ("Compared at 20,000 steps on gap: as far as these methods have come.", "Not there yet: ess, rgs.")
 
 
 def test_figure_and_table_say_how_far(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,10 +108,7 @@ def test_a_method_that_is_not_there_yet_keeps_nobody_waiting(tmp_path: Path) -> 
     write_run(tmp_path, "transform2act", returns=[1, 2, 3], designs=False)
     found = in_common(collect(tmp_path, "study"))
     assert (found.horizon("gap"), set(found.methods)) == (40_000, {"rgs", "ess", "nge"})
-    assert found.notes[:2] == (
-        "Compared at 40,000 steps on gap: as far as these methods have come.",
-        "Not there yet: transform2act.",
-    )
+    assert found.notes[:2] == ("Compared at 40,000 steps on gap: as far as these methods have come.", "Not there yet: transform2act.")
     assert "It has 30,000 steps; the comparison is at 40,000." in [item.reason for item in found.left_out]
 
 

@@ -176,8 +176,7 @@ def test_refusals(
 
 
 @pytest.mark.parametrize(
-    ("budget", "rounds"),
-    [("paper", [400_000, 2_000_000, 10_000_000, 50_000_000]), ("pilot", [400_000, 2_000_000]), ("smoke", [40_000])],
+    ("budget", "rounds"), [("paper", [400_000, 2_000_000, 10_000_000, 50_000_000]), ("pilot", [400_000, 2_000_000]), ("smoke", [40_000])]
 )
 def test_rounds(budget: str, rounds: list[int]) -> None:
     """Whole numbers of iterations for every installed method."""

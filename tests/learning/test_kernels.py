@@ -37,9 +37,7 @@ def compare(fast: Tensor, slow: Tensor, fast_inputs: list[Tensor], slow_inputs: 
     torch.testing.assert_close(fast, slow, rtol=tolerance, atol=tolerance)
     direction = torch.randn_like(slow)
     for a, b in zip(
-        torch.autograd.grad((fast * direction).sum(), fast_inputs),
-        torch.autograd.grad((slow * direction).sum(), slow_inputs),
-        strict=True,
+        torch.autograd.grad((fast * direction).sum(), fast_inputs), torch.autograd.grad((slow * direction).sum(), slow_inputs), strict=True
     ):
         torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(b.abs().max())))
 

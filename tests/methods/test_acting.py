@@ -14,18 +14,7 @@ from codesign_bench.simulation.episode import Stage
 from codesign_bench.simulation.graphs import GraphBatch
 from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import Transform2ActPolicy
-from tests.learning.material import (
-    VARIANTS,
-    collect,
-    designs_of,
-    forest_of,
-    graphs_of,
-    masked_task,
-    policy_of,
-    steps_with,
-    strong,
-    task_of,
-)
+from tests.learning.material import VARIANTS, collect, designs_of, forest_of, graphs_of, masked_task, policy_of, steps_with, strong, task_of
 
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
 

@@ -74,10 +74,7 @@ def flat(value: Any, where: str = "") -> dict[str, Any]:
     return {key: v for name in value.__dataclass_fields__ for key, v in flat(getattr(value, name), f"{where}.{name}".strip(".")).items()}
 
 
-@pytest.mark.parametrize(
-    "override",
-    ["method.ppo.minibatch=0", "method.ppo.clip=-1", "method.ppo.gamma=1.5", "method.execution.head=tree"],
-)
+@pytest.mark.parametrize("override", ["method.ppo.minibatch=0", "method.ppo.clip=-1", "method.ppo.gamma=1.5", "method.execution.head=tree"])
 def test_bad_values_are_refused_in_a_sentence(override: str) -> None:
     key = override.split("=")[0].split(".")[-1]
     with pytest.raises(ConfigError, match=rf"{key} is .*allowed"):

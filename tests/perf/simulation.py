@@ -190,11 +190,7 @@ def measure_workers(table: Table, steps: int = 100) -> None:
         task, rng = make_task(name), np.random.default_rng(3)
         designs = tuple(grown(task, 8, rng) for _ in range(SLOTS))
         groups = [Group(task, SLOTS, child_seed(np.random.SeedSequence(6), i), NO_TRANSFORM, designs) for i in range(2)]
-        with (
-            WorkerPool(groups[:1], workers=1) as one,
-            WorkerPool(groups, workers=2) as two,
-            _BareProcesses(task, designs, steps) as bare,
-        ):
+        with WorkerPool(groups[:1], workers=1) as one, WorkerPool(groups, workers=2) as two, _BareProcesses(task, designs, steps) as bare:
             work = (
                 lambda pool=one: pool.collect(random_policy, steps),
                 lambda pool=two: pool.collect(random_policy, steps),

@@ -238,10 +238,7 @@ def test_keyword_arguments_override_the_configuration() -> None:
         ({"start": {"noise": -1}}, "noise is -1"),
         pytest.param({"skeleton_steps": 2.5}, "2.5"),
         pytest.param({"skeleton_steps": "a"}, "'a'"),
-        pytest.param(
-            {"end": {"min_height": 3.0}},
-            "3.0",
-        ),
+        pytest.param({"end": {"min_height": 3.0}}, "3.0"),
     ],
 )
 def test_keyword_arguments_that_cannot_be(kwargs: dict[str, Any], message: str) -> None:

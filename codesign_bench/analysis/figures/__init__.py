@@ -1,7 +1,5 @@
 """What the figures and tables of a study are: `draw` writes all that a FiguresConfig asks for, from a collection, without simulating."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """All environments at once: interquartile mean, performance profile, probability of improvement (definitions of rliable)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

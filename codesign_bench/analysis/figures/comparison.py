@@ -3,8 +3,6 @@
 comparison(collection, out)     writes comparison.pdf, .svg, .png and final_returns.md, .tex (with `methods`: comparison_returns)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,12 +38,7 @@ def comparison(
 
 
 def draw(
-    collection: Collection,
-    methods: Sequence[str],
-    envs: Sequence[str],
-    band: str = "std",
-    published: bool = False,
-    designs: bool = True,
+    collection: Collection, methods: Sequence[str], envs: Sequence[str], band: str = "std", published: bool = False, designs: bool = True
 ) -> Figure:
     methods, envs = [method for method in methods if method in collection.methods], envs or ["no environment yet"]
     designs = designs and bool(methods)

@@ -1,8 +1,6 @@
 """Learning curves: one panel per environment, one line and band per method. seaborn draws; centre and band are our statistics, since its
 own sort values within a step, close gaps and know nothing of seeds that ended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,14 +9,13 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from codesign_bench.analysis import measures, published, statistics
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.looks import Look
 from codesign_bench.analysis.style import count, plain
+from codesign_bench.arrays import Array
 
-Array = NDArray[Any]
 STAR: Any = {"marker": (5, 1), "ms": 6, "mfc": "white", "mew": 0.9}
 """Marks of published values."""
 BANDS = {"std": "mean and standard deviation over seeds", "iqm": "interquartile mean and 95 % bootstrap interval over seeds"}

@@ -1,7 +1,5 @@
 """Figures of designs: with and without JSMLPs (c), the design process (e), a random agent per environment (f)."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from typing import Any

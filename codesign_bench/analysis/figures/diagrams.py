@@ -1,14 +1,9 @@
 """Figures that explain: the joint index (g) and the three stages of an episode (h). Both are computed, not drawn by hand."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
-from numpy.typing import NDArray
 
 from codesign_bench.analysis import style
 from codesign_bench.analysis.drawing import View, draw, window
@@ -20,7 +15,6 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import ADD_JOINT, DEL_JOINT, NO_CHANGE, attribute_transform, skeleton_transform
 from codesign_bench.tasks import make_task
 
-Array = NDArray[Any]
 PARENTS = (-1, 0, 1, 1, 1, 2, 2)
 """The example of the paper's appendix: '211' is the second child of the first child of the root's first child."""
 SHOWN = "211"

@@ -1,7 +1,5 @@
 """Final returns: every seed as a dot with the interquartile mean (`final_returns`), and who beats whom (`pairs`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Robots for the 3D view, their designs along the run, their motion, and the species of evolution methods."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

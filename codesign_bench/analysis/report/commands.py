@@ -1,7 +1,5 @@
 """The command that makes a run again, from its configuration; and those that started many runs at once, as they were typed."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping

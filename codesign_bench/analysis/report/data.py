@@ -1,7 +1,5 @@
 """What the report shows, as plain values."""
 
-from __future__ import annotations
-
 import base64
 import math
 from collections import Counter
@@ -12,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import KEYS, Collection, Run
 from codesign_bench.analysis.looks import Look, ordered, ordered_envs
-
-Array = NDArray[Any]
+from codesign_bench.arrays import Array
 
 METRICS = {
     "return_mean": "return of the champion",

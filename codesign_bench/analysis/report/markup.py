@@ -1,7 +1,5 @@
 """Tables and numbers as safe HTML."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

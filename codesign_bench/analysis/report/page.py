@@ -1,7 +1,5 @@
 """The report as HTML: every value is escaped, style and scripts are put inside, and the page forbids itself any network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
