@@ -6,6 +6,7 @@ single body (`Body.step`, the Gymnasium environment) is a batch of one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,9 @@ class Outcomes:
 
     def of(self, body: int) -> tuple[dict[str, float], dict[str, float]]:
         """Parts of the reward and metrics of one body; zeros where there is a problem."""
-        well, shape = not self.problems[body], self.reward.shape
-        parts = {name: float(np.broadcast_to(value, shape)[body]) if well else 0.0 for name, value in self.parts.items()}
-        return parts, {name: float(value[body]) if well else 0.0 for name, value in self.metrics.items()}
+        well = not self.problems[body]
+        parts, metrics = ({n: _of(v, body) if well else 0.0 for n, v in values.items()} for values in (self.parts, self.metrics))
+        return parts, metrics
 
 
 class Bodies:
@@ -66,7 +67,7 @@ class Bodies:
         sizes = [len(body.qpos) + len(body.qvel) for body in bodies]
         starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
         self._starts, self._no_problems = starts, [""] * len(bodies)
-        self._values, self._written = np.zeros(sum(sizes)), set[tuple[int, bool]]()
+        self._values = np.zeros(sum(sizes))
         self._copies = []
         joints: list[tuple[Array, Array, Array, Array]] = []
         for i, (body, mine, start) in enumerate(zip(bodies, rows, starts.tolist(), strict=True)):
@@ -104,17 +105,17 @@ class Bodies:
         return State(self.places, self._values, self._bodies)
 
     def observe(self, out: Array) -> None:
-        """Writes what every node observes into its row of `out` [nodes of the batch, state_size], zeros at first; what was never
-        other than 0 is not written."""
+        """Writes what every node observes into its row of `out` [nodes of the batch, state_size]."""
         root, joint = self.task.observe(self.state)
         if len(root) != out.shape[1] or len(joint) != out.shape[1]:
             sizes = f"{len(root)} numbers of a root and {len(joint)} of a joint"
             raise ConfigError(f"The task {self.task.name} observes {sizes}; its state_size is {out.shape[1]}.")
-        for column, (mine, others) in enumerate(zip(root, joint, strict=True)):
-            for rows, value in ((self._root_rows, mine), (self._joint_rows, others)):
-                if isinstance(value, np.ndarray) or value != 0 or (column, rows is self._root_rows) in self._written:
-                    out[rows, column] = value
-                    self._written.add((column, rows is self._root_rows))
+        for rows, numbers in ((self._root_rows, root), (self._joint_rows, joint)):
+            columns = np.zeros((len(numbers), len(rows)))
+            for i, number in enumerate(numbers):
+                if isinstance(number, np.ndarray) or number != 0:  # most of what one kind of node lacks is written as 0
+                    columns[i] = number
+            out[rows] = columns.T
 
     def step(self, control: Array, measure: bool = False) -> Outcomes:
         """One environment step of every body under controls [nodes of the batch], with the task's metrics if `measure` says so."""
@@ -133,8 +134,8 @@ class Bodies:
         with np.errstate(over="ignore", invalid="ignore"):
             # MuJoCo tests a state before it steps, so the state after the last substep is tested here; NaN fails as well
             finite = np.add.reduceat(values * values, self._starts) < LARGEST_SQUARE if self._bodies else np.zeros(0, dtype=bool)
-        for i in np.flatnonzero(~finite).tolist():
-            problems[i] = UNSTABLE
+        if not finite.all():
+            problems = [problem if fine else UNSTABLE for problem, fine in zip(problems, finite, strict=True)]
         for i in _with_problem(problems):  # a task sees only finite states: this body's as it was before
             where = self._stretch(i)
             values[where] = before[where]
@@ -152,8 +153,9 @@ class Bodies:
             parts = task.reward(step)
             reward = np.zeros(count)
             for name, part in parts.items():
-                if np.shape(part) not in ((), (count,)):
-                    raise ValueError(f"the reward's part '{name}' has shape {np.shape(part)} instead of {(count,)}")
+                shape = part.shape if isinstance(part, np.ndarray) else np.shape(part)
+                if shape not in ((), (count,)):
+                    raise ValueError(f"the reward's part '{name}' has shape {shape} instead of {(count,)}")
                 reward += part
             ended = np.zeros(count, dtype=bool) | task.ended(step.after)
             measured = task.measure(step) if measure and task.metrics else {}
@@ -164,8 +166,8 @@ class Bodies:
             text = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
             parts, metrics, reward, ended = {}, {}, np.zeros(count), np.zeros(count, dtype=bool)
             problems = [problem or f"the task {task.name} failed ({text})" for problem in problems]
-        for i in np.flatnonzero(~np.isfinite(reward)).tolist():
-            culprit = next(name for name, part in parts.items() if not np.isfinite(np.broadcast_to(part, (count,))[i]))
+        for i in [i for i, value in enumerate(reward.tolist()) if not math.isfinite(value)]:
+            culprit = next(name for name, part in parts.items() if not math.isfinite(_of(part, i)))
             problems[i] = problems[i] or f"the part '{culprit}' of the reward of the task {task.name} is not a finite number"
         dx = step.dx
         for i in _with_problem(problems):
@@ -189,6 +191,11 @@ class Bodies:
             step,
             *(_columns(values) for values in (parts, metrics)),
         )
+
+
+def _of(value: Any, body: int) -> float:
+    """Of one body, from a number for each of them or one for all."""
+    return float(value[body] if np.ndim(value) else value)
 
 
 def _columns(rows: Sequence[Mapping[str, float]]) -> dict[str, Array]:
