@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from codesign_bench.arrays import Array
-from codesign_bench.errors import DesignError
+from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.structured import build
 
 ATTRIBUTE_NAMES = ("bone offset 1", "bone offset 2", "gear", "radius", "start extension")
 NUM_ATTRIBUTES = len(ATTRIBUTE_NAMES)
 BONE, GEAR, RADIUS, START_EXTENSION = slice(0, 2), 2, 3, 4
 """Columns of an attribute vector."""
 
+NODE_ARRAYS = {"attributes": NUM_ATTRIBUTES, "axis": 3, "range": 2, "friction": 3, "joint_offset": 3}
+"""What a design knows of each node besides its parent, and how many numbers it takes."""
+
+Pair = tuple[float, float]
+Triple = tuple[float, float, float]
 DEFAULT_FRICTION = (1.0, 0.005, 0.0001)
 """MuJoCo's sliding, torsional and rolling friction of a geom that does not say otherwise."""
 
@@ -34,10 +40,14 @@ class FixedGeom:
     Positions are relative to the root's joints, in metres.
     """
 
-    start: tuple[float, float, float]
-    end: tuple[float, float, float]
+    start: Triple
+    end: Triple
     radius: float
-    friction: tuple[float, float, float] = DEFAULT_FRICTION
+    friction: Triple = DEFAULT_FRICTION
+
+    def __post_init__(self) -> None:
+        if self.radius <= 0:
+            raise DesignError(f"The radius of a fixed geom is {self.radius}; allowed are values above 0.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +75,7 @@ class Design:
 
     def __post_init__(self) -> None:
         nodes = np.shape(self.parents)[0] if np.ndim(self.parents) == 1 else 0
-        shapes: dict[str, tuple[int, ...]] = {
-            "parents": (nodes,),
-            "attributes": (nodes, NUM_ATTRIBUTES),
-            "axis": (nodes, 3),
-            "range": (nodes, 2),
-            "friction": (nodes, 3),
-            "joint_offset": (nodes, 3),
-        }
+        shapes: dict[str, tuple[int, ...]] = {"parents": (nodes,), **{name: (nodes, width) for name, width in NODE_ARRAYS.items()}}
         for name, shape in shapes.items():
             dtype = np.int64 if name == "parents" else np.float64
             array = np.array(getattr(self, name), dtype=dtype)
@@ -100,30 +103,17 @@ class Design:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Design):
             return NotImplemented
-        arrays = ("parents", "attributes", "axis", "range", "friction", "joint_offset")
-        return (
-            self.root_bone == other.root_bone
-            and self.root_geoms == other.root_geoms
-            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
-        )
+        same = self.root_bone == other.root_bone and self.root_geoms == other.root_geoms
+        return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("parents", *NODE_ARRAYS))
 
     def __hash__(self) -> int:
         return hash((self.parents.tobytes(), (self.attributes + 0.0).tobytes(), self.root_bone))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; `from_dict` gives the identical design back."""
-        nodes = [
-            {
-                "parent": int(self.parents[i]),
-                "attributes": self.attributes[i].tolist(),
-                "axis": self.axis[i].tolist(),
-                "range": self.range[i].tolist(),
-                "friction": self.friction[i].tolist(),
-                "joint_offset": self.joint_offset[i].tolist(),
-            }
-            for i in range(self.num_nodes)
-        ]
-        geoms = [{"start": list(g.start), "end": list(g.end), "radius": g.radius, "friction": list(g.friction)} for g in self.root_geoms]
+        arrays = {name: getattr(self, name).tolist() for name in NODE_ARRAYS}
+        nodes = [{"parent": parent, **{name: rows[i] for name, rows in arrays.items()}} for i, parent in enumerate(self.parents.tolist())]
+        geoms = [{name: list(v) if isinstance(v, tuple) else v for name, v in asdict(geom).items()} for geom in self.root_geoms]
         return {"root_bone": self.root_bone, "root_geoms": geoms, "nodes": nodes}
 
     def to_json(self) -> str:
@@ -140,71 +130,45 @@ class Design:
     @staticmethod
     def from_dict(value: Any) -> Design:
         """Reads what `to_dict` wrote; checks that it is a finite tree. The limits of a task are DesignSpace.check's."""
-        fields = _mapping(value, "a design", {"root_bone", "root_geoms", "nodes"})
-        if not isinstance(fields["root_bone"], bool):
-            raise DesignError(f"root_bone is {reprlib.repr(fields['root_bone'])}; allowed are true and false.")
-        if not isinstance(fields["nodes"], list) or not fields["nodes"]:
-            raise DesignError("The design's nodes are empty or not a list; allowed is a list with the root first.")
-        if not isinstance(fields["root_geoms"], list):
-            raise DesignError("root_geoms is not a list.")
-        keys = {"parent", "attributes", "axis", "range", "friction", "joint_offset"}
-        nodes = [_mapping(node, f"node {i}", keys) for i, node in enumerate(fields["nodes"])]
-        parents = [node["parent"] for node in nodes]
+        try:
+            content = build(_Content, value, "design")
+        except ConfigError as error:
+            raise DesignError(f"This is not a design: {error}") from None
+        if not content.nodes:
+            raise DesignError("The design's nodes are empty; allowed is a list with the root first.")
+        parents = [node.parent for node in content.nodes]
         check_tree(parents)
-
-        def rows(key: str, width: int) -> list[list[float]]:
-            return [_numbers(node[key], width, f"{key} of node {i}") for i, node in enumerate(nodes)]
-
-        def geom(i: int, item: Any) -> FixedGeom:
-            entry = _mapping(item, f"root geom {i}", {"start", "end", "radius", "friction"})
-            start, end, friction = (tuple(_numbers(entry[k], 3, f"{k} of root geom {i}")) for k in ("start", "end", "friction"))
-            (radius,) = _numbers([entry["radius"]], 1, f"radius of root geom {i}")
-            if radius <= 0:
-                raise DesignError(f"The radius of root geom {i} is {radius}; allowed are values above 0.")
-            return FixedGeom(start, end, radius, friction)  # type: ignore[arg-type]
-
-        return Design(
-            parents=np.asarray(parents),
-            attributes=np.asarray(rows("attributes", NUM_ATTRIBUTES)),
-            axis=np.asarray(rows("axis", 3)),
-            range=np.asarray(rows("range", 2)),
-            friction=np.asarray(rows("friction", 3)),
-            joint_offset=np.asarray(rows("joint_offset", 3)),
-            root_bone=fields["root_bone"],
-            root_geoms=tuple(geom(i, item) for i, item in enumerate(fields["root_geoms"])),
-        )
+        arrays = {name: np.array([getattr(node, name) for node in content.nodes]) for name in NODE_ARRAYS}
+        return Design(np.array(parents), **arrays, root_bone=content.root_bone, root_geoms=content.root_geoms)
 
 
-def check_tree(parents: ArrayLike | list[Any]) -> None:
+@dataclass(frozen=True)
+class _Node:
+    """A node as `Design.to_dict` writes it."""
+
+    parent: int
+    attributes: tuple[float, float, float, float, float]
+    axis: Triple
+    range: Pair
+    friction: Triple
+    joint_offset: Triple
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What `Design.to_dict` writes."""
+
+    root_bone: bool
+    root_geoms: tuple[FixedGeom, ...]
+    nodes: tuple[_Node, ...]
+
+
+def check_tree(parents: Sequence[int]) -> None:
     """Raises DesignError unless node 0 is the only root and every other node's parent comes before it (so: no cycles)."""
-    for i, parent in enumerate(list(parents)):  # type: ignore[arg-type]
-        if isinstance(parent, bool) or not isinstance(parent, (int, np.integer)):
-            raise DesignError(f"The parent of node {i} is {reprlib.repr(parent)}; allowed are whole numbers.")
+    for i, parent in enumerate(parents):
         if i == 0 and parent != -1:
             raise DesignError(f"The parent of node 0 is {reprlib.repr(parent)}; node 0 is the root and its parent must be -1.")
         if i > 0 and not 0 <= parent < i:
             raise DesignError(
                 f"The parent of node {i} is {reprlib.repr(parent)}; allowed is an earlier node, 0 to {i - 1} (a tree has no cycles)."
             )
-
-
-def _mapping(value: Any, what: str, keys: set[str]) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise DesignError(f"The entry for {what} is {type(value).__name__}; allowed is an object with {', '.join(sorted(keys))}.")
-    if set(value) != keys:
-        wrong = sorted(map(reprlib.repr, set(value) ^ keys))[:10]
-        raise DesignError(f"The entry for {what} has missing or unknown keys {', '.join(wrong)}; allowed are {', '.join(sorted(keys))}.")
-    return value
-
-
-def _numbers(value: Any, width: int, what: str) -> list[float]:
-    ok = isinstance(value, list) and len(value) == width
-    if not ok or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in value):
-        raise DesignError(f"The {what} is {reprlib.repr(value)}; allowed is a list of {width} numbers.")
-    try:
-        numbers = [float(v) for v in value]
-    except OverflowError:
-        numbers = [float("inf")]
-    if not np.all(np.isfinite(numbers)):
-        raise DesignError(f"The {what} is {reprlib.repr(value)}; allowed are finite numbers.")
-    return numbers

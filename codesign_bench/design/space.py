@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from codesign_bench.arrays import Array
-from codesign_bench.design.graph import ATTRIBUTE_NAMES, BONE, GEAR, NUM_ATTRIBUTES, Design, check_tree
+from codesign_bench.design.graph import ATTRIBUTE_NAMES, BONE, GEAR, NODE_ARRAYS, NUM_ATTRIBUTES, Design, check_tree
 from codesign_bench.design.joint_index import index_integers, index_strings, reachable_strings
 from codesign_bench.errors import DesignError
 
@@ -192,7 +192,7 @@ class DesignSpace:
 
     def check(self, design: Design) -> None:
         """Raises DesignError, naming the value and what is allowed, unless the design belongs to this space."""
-        check_tree(design.parents)
+        check_tree(design.parents.tolist())
         topology = self.topology_of(design.parents.tolist())
         for i in range(design.num_nodes):
             depth, children = int(topology.depth[i]), int(topology.children[i])
@@ -202,7 +202,7 @@ class DesignSpace:
                 raise DesignError(f"Node {i} has {children} children; allowed are at most {self.max_children}.")
         if topology.children[0] != self.root_children:
             raise DesignError(f"The root has {topology.children[0]} children; this task's root has exactly {self.root_children}.")
-        for name in ("attributes", "axis", "range", "friction", "joint_offset"):
+        for name in NODE_ARRAYS:
             if not np.all(np.isfinite(getattr(design, name))):
                 raise DesignError(f"The design's {name} holds a value that is not finite; allowed are finite numbers.")
         outside = np.argwhere(np.abs(design.attributes) > 1)

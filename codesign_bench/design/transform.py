@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from codesign_bench.design.graph import Design
+from codesign_bench.design.graph import NODE_ARRAYS, Design
 from codesign_bench.design.space import DesignSpace
 
 NO_CHANGE, ADD_JOINT, DEL_JOINT = 0, 1, 2
@@ -30,16 +30,9 @@ def skeleton_transform(design: Design, actions: ArrayLike, space: DesignSpace) -
     new_position = np.cumsum(kept) - 1
     parents = np.concatenate([[-1], new_position[design.parents[keep[1:]]], new_position[add]])
     rows = np.concatenate([keep, add])
-    joint_offset = design.joint_offset[rows]
-    joint_offset[len(keep) :] = 0
-    return design.derived(
-        parents=parents,
-        attributes=design.attributes[rows],
-        axis=design.axis[rows],
-        range=design.range[rows],
-        friction=design.friction[rows],
-        joint_offset=joint_offset,
-    )
+    arrays = {name: getattr(design, name)[rows] for name in NODE_ARRAYS}
+    arrays["joint_offset"][len(keep) :] = 0
+    return design.derived(parents=parents, **arrays)
 
 
 def kept_nodes(design: Design, actions: ArrayLike, space: DesignSpace) -> NDArray[np.bool_]:

@@ -135,9 +135,12 @@ class NodeNetwork(nn.Module):
         own = head == "jsmlp"
         self.head = JointMLP(width, sizes, outputs, joints if own else 1, init if own else "linear")
 
-    def forward(self, x: Tensor, forest: Forest) -> Tensor:
-        h = x if self.gnn is None else self.gnn(x, forest)
-        result: Tensor = self.head(h, forest.segments)
+    def forward(self, x: Tensor, forest: Forest, roots: bool = True) -> Tensor:
+        """[nodes, in] -> [nodes, out], or without the roots, which come first in a forest."""
+        h, segments, first = x if self.gnn is None else self.gnn(x, forest), forest.segments, forest.num_graphs
+        if not roots:
+            h, segments = h[first:], tuple((joint, start - first, end - first) for joint, start, end in segments[1:])
+        result: Tensor = self.head(h, segments)
         return result
 
 

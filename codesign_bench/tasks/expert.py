@@ -150,20 +150,17 @@ class _Reader:
         if not model.jnt_limited[joint]:
             raise self.error(f"has a hinge without limits, '{model.joint(joint).name}'; allowed are hinges with a range")
         dof = int(model.jnt_dofadr[joint])
-        for what, mine, theirs in (
-            ("armature", float(model.dof_armature[dof]), self.scene.joint_armature),
-            ("damping", float(np.ravel(model.dof_damping[dof])[0]), self.scene.joint_damping),
-        ):
-            if abs(mine - theirs) > 1e-9:
-                raise self.error(f"has {what} {mine:g} on '{model.joint(joint).name}'; allowed is this task's, {theirs:g}")
-        extras = {
-            "stiffness": model.jnt_stiffness[joint],
-            "friction loss": model.dof_frictionloss[dof],
-            "a reference angle": model.qpos0[model.jnt_qposadr[joint]],
+        wanted = {
+            "armature": (model.dof_armature[dof], self.scene.joint_armature),
+            "damping": (model.dof_damping[dof], self.scene.joint_damping),
+            "stiffness": (model.jnt_stiffness[joint], 0.0),
+            "friction loss": (model.dof_frictionloss[dof], 0.0),
+            "a reference angle": (model.qpos0[model.jnt_qposadr[joint]], 0.0),
         }
-        for what, value in extras.items():
-            if np.any(value != 0):
-                raise self.error(f"has {what} on '{model.joint(joint).name}'; allowed are hinges without")
+        for what, (found, mine) in wanted.items():
+            theirs = float(np.ravel(found)[0])
+            if abs(theirs - mine) > 1e-9:
+                raise self.error(f"has {what} {theirs:g} on '{model.joint(joint).name}'; allowed is this task's, {mine:g}")
         if joint not in self.gear:
             raise self.error(f"has a hinge without a motor, '{model.joint(joint).name}'; allowed is one motor per hinge")
         return joint

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from codesign_bench.arrays import Array
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
 from codesign_bench.learning.batch import Steps
-from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.control import GraphController
 from codesign_bench.learning.gaussian import log_density
-from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork
+from codesign_bench.learning.networks import Head, Init, NetworkConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
@@ -35,29 +34,15 @@ class ControllerConfig(NetworkConfig):
     log_std: float
 
 
-class Controller(nn.Module):
-    """Features of a node and its neighbours -> the Gaussian of its control. The root has no motor and takes no action."""
-
+class Controller(GraphController):
     def __init__(self, task: Task, config: ControllerConfig) -> None:
-        super().__init__()
+        normaliser = Normaliser(task.features.size)
+        super().__init__(normaliser, task.space.max_nodes, config, config.head, config.init, config.log_std)
         self.space = task.space
-        self.normaliser = Normaliser(task.features.size)
-        self.network = NodeNetwork(task.features.size, 1, task.space.max_nodes, config, config.head, config.init)
-        self.log_std = nn.Parameter(torch.full((1,), config.log_std))
 
     def acting(self, deterministic: bool = False) -> ActingController:
         """A snapshot that acts."""
         return ActingController(self, deterministic)
-
-    def prepare(self, steps: Steps) -> list[Tensor]:
-        return [torch.from_numpy(self.normaliser(steps.features))]
-
-    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
-        """[graphs]; a forest's roots come first."""
-        joints = slice(forest.num_graphs, None)
-        mean = self.network(prepared[0].index_select(0, rows), forest)[joints, 0]
-        each: Tensor = log_density((actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std), self.log_std)
-        return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
 
     def update_normaliser(self, steps: Steps) -> None:
         """Adds a batch to the statistics."""

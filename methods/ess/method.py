@@ -5,17 +5,16 @@ for one batch and ranked by what it earned meanwhile. Survivors go on learning (
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.experiment.method import Context, Iteration
 from methods.evolution.config import EvolutionConfig
-from methods.evolution.population import Population
+from methods.evolution.method import PopulationMethod
 from methods.evolution.reproduction import mutants
 from methods.evolution.selection import select
-from methods.evolution.training import CohortSampler, generation_steps, train_generation
+from methods.evolution.training import train_generation
 
 
 @dataclass(frozen=True)
@@ -31,15 +30,13 @@ class ESSConfig(EvolutionConfig):
             )
 
 
-class ESS(Method):
+class ESS(PopulationMethod):
     config_class = ESSConfig
-    evaluate_each_iteration = True
 
     def __init__(self, config: ESSConfig, context: Context) -> None:
         config.check_population(context.budget.population)
-        self.config, self.context = config, context
-        self.population = Population(config, context)
-        self.sampler = CohortSampler(config, context)
+        super().__init__(config, context)
+        self.config = config
 
     def iterate(self) -> Iteration:
         """One generation, or what is left of one that was stopped between two cohorts."""
@@ -61,22 +58,3 @@ class ESS(Method):
                 population.species = population.founders(config.initial.least, config.initial.most, "first designs")
         train_generation(population, self.sampler)
         return population.rank()
-
-    @staticmethod
-    def iteration_steps(budget: Budget) -> int:
-        return generation_steps(budget)
-
-    def champion(self) -> Agent:
-        return self.population.champion()
-
-    def incumbent(self) -> Agent | None:
-        return self.population.incumbent()
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.population.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.population.load_state_dict(state)
-
-    def close(self) -> None:
-        self.sampler.pool.close()

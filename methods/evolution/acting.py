@@ -18,12 +18,13 @@ from torch import Tensor
 
 from codesign_bench.arrays import Array
 from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, mlp_layers, stacked_mlp
+from codesign_bench.learning.control import GraphController
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import GNN, JointMLP
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import ACTION_SIZE, CONTROL
 from codesign_bench.simulation.graphs import Decision, GraphBatch
-from methods.evolution.controller import Controller, FlatActor, GraphActor
+from methods.evolution.controller import Controller, FlatActor
 
 Seeds = Sequence[np.random.SeedSequence] | None
 """Of the action noise of each species; None: no noise."""
@@ -34,7 +35,7 @@ def stacked_policy(controllers: Sequence[Controller], slots: Sequence[int], seed
     copy of their weights. Without seeds they act deterministically, with the mean of their controls."""
     actors = [controller.actor for controller in controllers]
     normaliser = [controller.normaliser for controller in controllers]
-    graph = [actor for actor in actors if isinstance(actor, GraphActor)]
+    graph = [actor for actor in actors if isinstance(actor, GraphController)]
     flat = [actor for actor in actors if isinstance(actor, FlatActor)]
     if len(graph) == len(actors):
         return GraphPolicy(graph, normaliser, slots, seeds)
@@ -114,7 +115,7 @@ class StackedPolicy(ABC):
 class GraphPolicy(StackedPolicy):
     """Graph networks: the rows of a species are the nodes of all its graphs."""
 
-    def __init__(self, actors: Sequence[GraphActor], normalisers: Sequence[Normaliser], slots: Sequence[int], seeds: Seeds) -> None:
+    def __init__(self, actors: Sequence[GraphController], normalisers: Sequence[Normaliser], slots: Sequence[int], seeds: Seeds) -> None:
         super().__init__(len(actors), slots, seeds)
         self._normalise = _Normalisers(normalisers)
         gnns = [actor.network.gnn for actor in actors if actor.network.gnn is not None]

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.learning.batch import Steps
+from codesign_bench.learning.control import GraphController
 from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gaussian import log_density
-from codesign_bench.learning.networks import JointMLP, NetworkConfig, NodeNetwork, Sizes, ValueConfig
+from codesign_bench.learning.networks import JointMLP, NetworkConfig, Sizes, ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.simulation.episode import CONTROL
 from codesign_bench.tasks.base import Task
@@ -35,11 +36,11 @@ class Controller:
 
     def __init__(self, design: Design, task: Task, config: ControllerConfig, value: ValueConfig, seed: int) -> None:
         torch.manual_seed(seed)
-        self.actor: GraphActor | FlatActor
+        self.actor: GraphController | FlatActor
         self.critic: GraphCritic | FlatCritic
         if config.gnn is not None:
             self.normaliser = Normaliser(task.features.size)
-            self.actor = GraphActor(self.normaliser, config)
+            self.actor = GraphController(self.normaliser, 1, config, "mlp", "linear", config.log_std)
             self.critic = GraphCritic(self.normaliser, value)
         else:
             view = FlatView(design, task)
@@ -59,38 +60,6 @@ class Controller:
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
         self.normaliser.load_state_dict(state["normaliser"])
-
-
-# ---- a graph network ----------------------------------------------------------------------------------------------------
-
-
-class GraphActor(nn.Module):
-    """Features of a node and its neighbours -> mean of its control. No tensor depends on the number of nodes."""
-
-    def __init__(self, normaliser: Normaliser, config: ControllerConfig) -> None:
-        super().__init__()
-        self.normaliser = normaliser
-        self.network = NodeNetwork(len(normaliser.mean), 1, 1, config, "mlp", "linear")
-        self.log_std = nn.Parameter(torch.full((1,), config.log_std))
-
-    @staticmethod
-    def features(steps: Steps) -> Array:
-        return steps.features
-
-    def prepare(self, steps: Steps) -> list[Tensor]:
-        return [torch.from_numpy(self.normaliser(steps.features))]
-
-    def forward(self, x: Tensor, forest: Forest) -> Tensor:
-        """[nodes, features] -> [nodes but the roots, 1], in the order of the forest, in which roots come first."""
-        assert self.network.gnn is not None
-        result: Tensor = self.network.head(self.network.gnn(x, forest)[forest.num_graphs :], ())
-        return result
-
-    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
-        joints = slice(forest.num_graphs, None)
-        mean = self(prepared[0].index_select(0, rows), forest)[:, 0]
-        each: Tensor = log_density((actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std), self.log_std)
-        return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
 
 
 # ---- an MLP on all nodes of one skeleton --------------------------------------------------------------------------------

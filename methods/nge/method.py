@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.experiment.method import Context, Iteration
 from methods.evolution.config import EvolutionConfig
-from methods.evolution.population import Population
+from methods.evolution.method import PopulationMethod
 from methods.evolution.reproduction import Mutant, mutants
 from methods.evolution.selection import select
 from methods.evolution.species import Species
-from methods.evolution.training import CohortSampler, generation_steps, train_generation
+from methods.evolution.training import train_generation
 from methods.nge.surrogate import GMUCConfig, Surrogate, half_masks, top
 
 
@@ -28,15 +28,13 @@ class NGEConfig(EvolutionConfig):
             raise ConfigError("method.controller.gnn is null; NGE needs graph networks, which fit every design (method=ess has MLPs).")
 
 
-class NGE(Method):
+class NGE(PopulationMethod):
     config_class = NGEConfig
-    evaluate_each_iteration = True
 
     def __init__(self, config: NGEConfig, context: Context) -> None:
         config.check_population(context.budget.population)
-        self.config, self.context = config, context
-        self.population = Population(config, context)
-        self.sampler = CohortSampler(config, context)
+        super().__init__(config, context)
+        self.config = config
         seed = context.streams.integer("surrogate")
         self.surrogate = Surrogate(context.task.space, config.gm_uc, seed) if config.gm_uc.enabled else None
 
@@ -70,23 +68,10 @@ class NGE(Method):
         predictions = surrogate.predict([mutant.design for mutant in pool], half_masks(rng))
         return [pool[i] for i in top(predictions, number, config.temperature, rng)]
 
-    @staticmethod
-    def iteration_steps(budget: Budget) -> int:
-        return generation_steps(budget)
-
-    def champion(self) -> Agent:
-        return self.population.champion()
-
-    def incumbent(self) -> Agent | None:
-        return self.population.incumbent()
-
     def state_dict(self) -> dict[str, Any]:
-        return {"population": self.population.state_dict(), "surrogate": self.surrogate and self.surrogate.state_dict()}
+        return {**super().state_dict(), "surrogate": self.surrogate and self.surrogate.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.population.load_state_dict(state["population"])
+        super().load_state_dict(state)
         if self.surrogate is not None:
             self.surrogate.load_state_dict(state["surrogate"])
-
-    def close(self) -> None:
-        self.sampler.pool.close()

@@ -1,13 +1,12 @@
 """Random graph search: designs drawn at random, each trained by itself; nobody is selected, nobody has children."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.experiment.method import Context, Iteration
 from methods.evolution.config import PopulationConfig
-from methods.evolution.population import Population
-from methods.evolution.training import CohortSampler, generation_steps, train_generation
+from methods.evolution.method import PopulationMethod
+from methods.evolution.training import train_generation
 
 
 @dataclass(frozen=True)
@@ -22,14 +21,12 @@ class RGSConfig(PopulationConfig):
             raise ConfigError(f"method.redraw_every is {self.redraw_every}; allowed are whole numbers from 0 up.")
 
 
-class RGS(Method):
+class RGS(PopulationMethod):
     config_class = RGSConfig
-    evaluate_each_iteration = True
 
     def __init__(self, config: RGSConfig, context: Context) -> None:
-        self.config, self.context = config, context
-        self.population = Population(config, context)
-        self.sampler = CohortSampler(config, context)
+        super().__init__(config, context)
+        self.config = config
 
     def iterate(self) -> Iteration:
         """One generation, or what is left of one that was stopped between two cohorts."""
@@ -39,22 +36,3 @@ class RGS(Method):
             population.species = population.founders(0, task.space.max_nodes - task.initial_design.num_nodes, "designs")
         train_generation(population, self.sampler)
         return population.rank()
-
-    @staticmethod
-    def iteration_steps(budget: Budget) -> int:
-        return generation_steps(budget)
-
-    def champion(self) -> Agent:
-        return self.population.champion()
-
-    def incumbent(self) -> Agent | None:
-        return self.population.incumbent()
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.population.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.population.load_state_dict(state)
-
-    def close(self) -> None:
-        self.sampler.pool.close()

@@ -1,0 +1,41 @@
+"""The controller of a design that does not change within an episode, as PPO wants it."""
+
+import torch
+from torch import Tensor, nn
+
+from codesign_bench.arrays import Array
+from codesign_bench.learning.batch import Steps
+from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.gaussian import log_density
+from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork
+from codesign_bench.learning.normaliser import Normaliser
+from codesign_bench.simulation.episode import CONTROL
+
+
+class GraphController(nn.Module):
+    """Features of a node and its neighbours -> the Gaussian of its control. The root has no motor and takes no action."""
+
+    def __init__(self, normaliser: Normaliser, joints: int, config: NetworkConfig, head: Head, init: Init, log_std: float) -> None:
+        """`joints`: different ones that designs can have; no tensor depends on it unless the head has weights per joint."""
+        super().__init__()
+        self.normaliser = normaliser
+        self.network = NodeNetwork(len(normaliser.mean), 1, joints, config, head, init)
+        self.log_std = nn.Parameter(torch.full((1,), log_std))
+
+    @staticmethod
+    def features(steps: Steps) -> Array:
+        return steps.features
+
+    def prepare(self, steps: Steps) -> list[Tensor]:
+        return [torch.from_numpy(self.normaliser(steps.features))]
+
+    def forward(self, x: Tensor, forest: Forest) -> Tensor:
+        """[nodes, features] -> means [nodes but the roots, 1]"""
+        mean: Tensor = self.network(x, forest, roots=False)
+        return mean
+
+    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
+        joints = slice(forest.num_graphs, None)  # a forest's roots come first
+        mean = self(prepared[0].index_select(0, rows), forest)[:, 0]
+        each: Tensor = log_density((actions[rows[joints], CONTROL] - mean) * torch.exp(-self.log_std), self.log_std)
+        return each.new_zeros(forest.num_graphs).index_add(0, forest.graph[joints], each)
