@@ -4,17 +4,22 @@ Imported when a network is made and not before, so that processes that only act 
 """
 
 import inspect
+import os
+import tempfile
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import torch
-import torch_geometric.nn
 from torch import Tensor, nn
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.kernels import graph_conv
+from codesign_bench.simulation.workers import environment
+
+with environment({"TORCHINDUCTOR_CACHE_DIR": os.environ.get("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())}):
+    import torch_geometric.nn  # brings torch's compiler, which would make an empty folder of its own and leave it there
 
 Options = Mapping[str, Any]
 OFFERED = {"__init__": {"in_channels", "out_channels"}, "forward": {"x", "edge_index"}}

@@ -164,7 +164,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(theirs, os.getpid()), name=f"codesign-worker-{number}", daemon=True)
-        with _environment(ONE_THREAD), _without_interrupts():
+        with environment(ONE_THREAD), _without_interrupts():
             self._process.start()
         theirs.close()
 
@@ -257,7 +257,8 @@ def _without_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: dict[str, str]) -> Iterator[None]:
+    """These variables meanwhile, as they were afterwards."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

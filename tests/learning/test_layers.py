@@ -164,8 +164,10 @@ def test_a_worker_that_acts_loads_no_package_of_learning() -> None:
 def test_layers_leave_nothing_in_the_temporary_folder(tmp_path: Path) -> None:
     """In a process of its own: PyTorch Geometric writes there once for every class and process."""
     script = "import pickle, torch; from codesign_bench.learning.layers import make_layer\n"
-    script += "for name in ('GraphConv', 'GATv2Conv'): pickle.loads(pickle.dumps(make_layer(name, 2, 2, {})))"
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
+    script += "for name in ('GraphConv', 'GATv2Conv'): layer = pickle.loads(pickle.dumps(make_layer(name, 2, 2, {})))\n"
+    script += "torch.optim.Adam(layer.parameters())"
+    environment = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, env={**environment, "TMPDIR": str(tmp_path)}, check=True)
     assert list(tmp_path.iterdir()) == []
 
 
