@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from codesign_bench.arrays import Array
+from codesign_bench.arrays import Array, stretches
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.learning.networks import GNN, JointMLP, NodeNetwork
@@ -57,10 +57,7 @@ class ForestCache:
         if batch is graphs and before == wanted and found is not None:
             return found
         first = graphs.offsets[chosen]
-        count = graphs.offsets[chosen + 1] - first
-        which = np.repeat(np.arange(len(chosen)), count)
-        begin = np.cumsum(count) - count
-        rows = np.arange(len(which)) + (first - begin)[which]
+        rows, which, begin = stretches(first, graphs.offsets[chosen + 1] - first)
         parent = graphs.parents[rows]
         key = parent.tobytes() + graphs.joint_index[rows].tobytes()  # every root is a -1, so this tells where graphs begin too
         known = self._known.get(key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codesign_bench.arrays import Array
+from codesign_bench.arrays import Array, stretches
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.simulation.graphs import DesignTable, Rollout
@@ -42,15 +42,11 @@ class Steps:
 
     def rows(self, steps: Array) -> tuple[Array, Array]:
         """The rows of the given steps one after the other, and for each row the position of its step among them."""
-        count = self.count[steps]
-        which = np.repeat(np.arange(len(steps)), count)
-        begin = np.cumsum(count) - count
-        return np.arange(len(which)) + (self.first[steps] - begin)[which], which
+        return stretches(self.first[steps], self.count[steps])[:2]
 
     def forest(self, steps: Array) -> tuple[Forest, Array]:
         """The given steps as a forest, and the row of each of its nodes."""
-        rows, which = self.rows(steps)
-        begin = np.cumsum(self.count[steps]) - self.count[steps]
+        rows, which, begin = stretches(self.first[steps], self.count[steps])
         parent = self.parent[rows]
         local = np.where(parent < 0, -1, parent - self.first[steps][which] + begin[which])
         forest, order = build_forest(self.joint_index[rows], local, self.sibling[rows], which, self.space.joint_depths)
@@ -60,9 +56,7 @@ class Steps:
 def steps_of(table: DesignTable, design: Array, stage: Array, state: Array, space: DesignSpace) -> Steps:
     """Steps whose nodes lie one after the other in `state` [nodes, state_size]; `design` and `stage` are [steps]."""
     count = np.diff(table.offsets)[design]
-    first = np.cumsum(count) - count
-    which = np.repeat(np.arange(len(design)), count)
-    source = np.arange(len(which)) - first[which] + table.offsets[design][which]
+    source, which, first = stretches(table.offsets[design], count)
     parent = table.parents[source]
     layout = FeatureLayout(space.num_depths, state.shape[1])
     return Steps(

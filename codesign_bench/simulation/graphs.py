@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from codesign_bench.arrays import Array
+from codesign_bench.arrays import Array, stretches
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace, Topology
 from codesign_bench.simulation.episode import EpisodeRecord
@@ -24,7 +24,7 @@ class DesignTable:
     - offsets [designs + 1]: first node of each design
     - parents [nodes]: within the design, -1 for the root
     - depth [nodes]; sibling [nodes]: rank among the children of its parent, from 0
-    - joint_index [nodes]: among the indices that the task can reach
+    - joint_index [nodes]: which joint a node is, across designs: its place among the indices that the task can reach
     - attributes [nodes, 5]: normalised
     - can_add, can_delete [nodes]: legality of skeleton actions
     """
@@ -69,18 +69,13 @@ class DesignTable:
 
 
 @dataclass(frozen=True)
-class GraphBatch:
-    """What a policy acts on: one graph per slot.
+class GraphBatch(DesignTable):
+    """What a policy acts on: one graph per slot, whose designs the table holds.
 
     - features [nodes, feature_size] float32: see tasks/features.py; the simulator's state is zeros in the transform stages
     - stage [graphs]: skeleton, attribute or execution (simulation/episode.py, Stage)
     - time [graphs]: steps that the episode has taken, transform steps included
     - slot [graphs]: which slot of the sampler it is; a new episode in a slot begins with time 0
-    - offsets [graphs + 1]: first node of each graph
-    - parents [nodes]: within the graph, -1 for the root
-    - sibling [nodes]: rank among the children of its parent, from 0
-    - joint_index [nodes]: which joint a node is, across designs
-    - can_add, can_delete [nodes]: legality of skeleton actions
     - rng: the group's own stream of action noise
     """
 
@@ -88,12 +83,6 @@ class GraphBatch:
     stage: Array
     time: Array
     slot: Array
-    offsets: Array
-    parents: Array
-    sibling: Array
-    joint_index: Array
-    can_add: Array
-    can_delete: Array
     rng: np.random.Generator
 
     @property
@@ -180,8 +169,7 @@ class Rollout:
         nodes = np.cumsum([0] + [len(r.state) for r in rollouts])
         first = np.concatenate([r.node_offset + n for r, n in zip(rollouts, nodes, strict=False)], axis=1).ravel()
         count = np.concatenate([np.diff(r.designs.offsets)[r.design] for r in rollouts], axis=1).ravel()
-        offset = np.cumsum(count) - count
-        rows = np.arange(nodes[-1]) + np.repeat(first - offset, count)
+        rows, _, offset = stretches(first, count)
         designs = np.cumsum([0] + [r.designs.num_designs for r in rollouts])
         slots = np.cumsum([0] + [r.design.shape[1] for r in rollouts])
         truncations = [
@@ -208,10 +196,9 @@ class Rollout:
         come slot by slot, so that sums over them do not depend on which slots ran beside these."""
         nodes = np.diff(self.designs.offsets)
         design = self.design[:, columns]
-        count, last_count = nodes[design].ravel(), nodes[self.last_design]
-        first, last_first = np.cumsum(count) - count, np.cumsum(last_count) - last_count
-        rows = np.arange(int(count.sum())) + np.repeat(self.node_offset[:, columns].ravel() - first, count)
-        last_rows = [np.arange(last_first[column], last_first[column] + last_count[column]) for column in columns]
+        rows, _, first = stretches(self.node_offset[:, columns].ravel(), nodes[design].ravel())
+        last_count = nodes[self.last_design]
+        last_rows, _, _ = stretches((np.cumsum(last_count) - last_count)[columns], last_count[columns])
         slot_of = {int(column): slot for slot, column in enumerate(columns)}
         truncations = [t._replace(slot=slot_of[t.slot]) for t in self.truncations if t.slot in slot_of]
         episodes = [replace(e, slot=slot_of[e.slot]) for e in self.episodes if e.slot in slot_of]
@@ -223,7 +210,7 @@ class Rollout:
             actions=self.actions[rows],
             last_design=self.last_design[columns],
             last_stage=self.last_stage[columns],
-            last_state=self.last_state[np.concatenate(last_rows)],
+            last_state=self.last_state[last_rows],
             truncations=tuple(sorted(truncations, key=lambda t: t.slot)),
             episodes=tuple(sorted(episodes, key=lambda e: e.slot)),
             **{name: getattr(self, name)[:, columns] for name in _PER_STEP},

@@ -208,13 +208,8 @@ class Sampler:
             stage=np.array([episode.stage for episode in active], dtype=np.int64),
             time=np.zeros(len(active), dtype=np.int64),
             slot=np.array(self._active, dtype=np.int64),
-            offsets=table.offsets,
-            parents=table.parents,
-            sibling=table.sibling,
-            joint_index=table.joint_index,
-            can_add=table.can_add,
-            can_delete=table.can_delete,
             rng=self.rng,
+            **vars(table),
         )
 
     # ---- stop and go on ----------------------------------------------------------------------------------------------

@@ -105,13 +105,8 @@ def graphs_of(task: Task, designs: Sequence[Design], stages: Sequence[int], seed
         stage=np.array(stages),
         time=np.zeros(len(designs), dtype=np.int64),
         slot=np.arange(len(designs)),
-        offsets=table.offsets,
-        parents=table.parents,
-        sibling=table.sibling,
-        joint_index=table.joint_index,
-        can_add=table.can_add,
-        can_delete=table.can_delete,
         rng=np.random.default_rng(seed + 1),
+        **vars(table),
     )
 
 
