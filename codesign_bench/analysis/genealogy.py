@@ -1,5 +1,6 @@
 """The genealogy of a population: which species descends from which, how fit each was, and the lineage of the champion."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,10 @@ from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.rendering import Picture
 from codesign_bench.tasks.base import Task
 
-COLUMNS = {
-    "genealogy": ("generation", "species", "parent", "born", "mutation", "fitness", "bodies", "champion"),
-    "species": ("species", "design"),
-}
-"""What this reads of the tables that population methods write."""
+HISTORY, SPECIES = "tables/genealogy.csv", "tables/species.csv"
+_WHOLE = dict.fromkeys(("generation", "species", "born", "bodies", "champion"), "int64")
+COLUMNS = {HISTORY: {**_WHOLE, "parent": "Int64", "mutation": "str", "fitness": "float64"}, SPECIES: {"species": "int64", "design": "str"}}
+"""What this reads of the tables that population methods write; a parent may be missing."""
 CHAMPION = "#c8102e"
 MOST_PORTRAITS = 7
 
@@ -52,13 +52,13 @@ class Genealogy:
 
 def read_genealogy(run: Path) -> Genealogy:
     """The genealogy of a run folder, as far as the run has come."""
-    history, births = (_read(run / "tables" / f"{name}.csv", columns) for name, columns in COLUMNS.items())
+    history, births = read_table(run, HISTORY), read_table(run, SPECIES)
     if not len(history):
         raise ConfigError(f"The run {run} has not finished a generation yet; let it take at least one.")
     try:
         designs = {int(number): Design.from_json(text) for number, text in zip(births["species"], births["design"], strict=True)}
     except DesignError as error:
-        raise ConfigError(f"{run / 'tables' / 'species.csv'} cannot be read: {error}") from None
+        raise ConfigError(f"{run / SPECIES} cannot be read: {error}") from None
     known = set(history["species"])
     children = history.dropna(subset="parent")
     if not known <= set(designs) or not set(children["parent"]) <= known or (children["parent"] >= children["species"]).any():
@@ -66,20 +66,20 @@ def read_genealogy(run: Path) -> Genealogy:
     return Genealogy(history, designs)
 
 
-def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+def read_table(run: Path, name: str) -> pd.DataFrame:
+    """As far as it is written: its last row may be half there."""
+    file = run / name
     if not file.is_file():
         raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess or rgs.")
     try:
-        table = pd.read_csv(file)
-        missing = [column for column in columns if column not in table.columns]
-        if missing:
-            raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
-        numbers = [column for column in columns if column not in ("mutation", "design")]
-        return table.assign(**{column: pd.to_numeric(table[column]) for column in numbers})
-    except (ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, ConfigError):
-            raise
+        rows, _, _ = file.read_text(encoding="utf-8").rpartition("\n")
+        table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name])
+    except (OSError, ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"{file} cannot be read as a table: {' '.join(str(error).split())}") from None
+    missing = [column for column in COLUMNS[name] if column not in table]
+    if missing:
+        raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
+    return table
 
 
 def lanes(genealogy: Genealogy) -> dict[int, int]:

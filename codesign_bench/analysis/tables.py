@@ -203,7 +203,8 @@ def summary(collection: Collection, env: str | None = None) -> Table:
         *measures.cautions(collection),
         *measures.shortfall(collection, bands=False),
     )
-    return Table.of("summary", "Returns", columns, frame.to_dict("records"), notes, words=2 if env is None else 1)
+    title, words = ("Returns", 2) if env is None else (f"Returns in {collection.title(env)}", 1)
+    return Table.of("summary", title, columns, frame.to_dict("records"), notes, words)
 
 
 def _curve(collection: Collection) -> Columns:
@@ -311,9 +312,10 @@ def exploration(collection: Collection) -> Table:
         "per 50,000 steps": _over_seeds("per_batch"),
         "Steps per design": _over_seeds("per_design"),
         "Episode length": _over_seeds("episode_length"),
+        "Bodies": _over_seeds("bodies"),
     }
     notes = (
-        "Mean ± standard deviation over seeds, of designs over the whole run, of episode length at the last evaluation. "
+        "Mean ± standard deviation over seeds, of designs over the whole run, of episode length and bodies at the last evaluation. "
         "Steps per design: charged steps per design or species; "
         "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
         *measures.shortfall(collection, bands=False),
@@ -344,7 +346,7 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
 def _finals(collection: Collection) -> pd.DataFrame:
     """measures.finals with the charged steps, and NaN for what no run has recorded."""
     frame = measures.finals(collection).assign(charged=[run.charged for run in collection.runs])
-    return frame.reindex(columns=frame.columns.union(["designs", "episode_length", "eval_steps"], sort=False))
+    return frame.reindex(columns=frame.columns.union(["bodies", "designs", "episode_length", "eval_steps"], sort=False))
 
 
 def _by_curve(frame: pd.DataFrame) -> Iterator[Row]:

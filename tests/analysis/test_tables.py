@@ -77,7 +77,7 @@ def test_cost_and_exploration_by_hand(tmp_path: Path) -> None:
     write_run(tmp_path, "transform2act", returns=[1.0, 2.0, 3.0, 4.0])
     collection = collect(tmp_path, "study")
     assert row(tables.cost(collection), "Gap Crosser", "Transform2Act")[3:] == ["40 k", "0.33", "2,000", "400 k", "a processor, 2 cores"]
-    assert row(tables.exploration(collection), "Gap Crosser", "Transform2Act")[3:] == ["400.0", "500.0", "100.0", "500.0"]
+    assert row(tables.exploration(collection), "Gap Crosser", "Transform2Act")[3:] == ["400.0", "500.0", "100.0", "500.0", "7.00"]
 
 
 def test_hyperparameters_come_from_the_configuration(tmp_path: Path) -> None:
