@@ -119,11 +119,10 @@ def draw_genealogy(genealogy: Genealogy, task: Task, title: str) -> Any:
 
 def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
     finite = genealogy.history[np.isfinite(genealogy.history["fitness"])]
-    by = finite.groupby("generation")["fitness"]
-    generations = np.array(sorted(by.groups))
-    axes.fill_between(generations, by.min(), by.max(), color="#9fb4c7", alpha=0.4, linewidth=0, label="all species")
-    axes.plot(generations, by.median(), color="#44617b", label="median")
-    axes.plot(generations, by.max(), color=CHAMPION, label="champion of the generation")
+    fitness = finite.groupby("generation")["fitness"].agg(["min", "median", "max"])
+    axes.fill_between(fitness.index, fitness["min"], fitness["max"], color="#9fb4c7", alpha=0.4, linewidth=0, label="all species")
+    axes.plot(fitness["median"], color="#44617b", label="median")
+    axes.plot(fitness["max"], color=CHAMPION, label="champion of the generation")
     axes.set_ylabel("fitness")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     axes.tick_params(labelbottom=False)
@@ -131,48 +130,32 @@ def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
 
 def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
     """Lives from left to right, coloured by fitness; a thin line where a child branches off; the champion's lineage in red."""
-    from matplotlib.collections import LineCollection
-
     history, lane = genealogy.history, lanes(genealogy)
-    height = history["species"].map(lane).to_numpy(dtype=np.float64)
-    start = history["generation"].to_numpy(dtype=np.float64) - 0.5
-    fitness = history["fitness"].to_numpy(dtype=np.float64)
-    finite = np.isfinite(fitness)
-    low, high = np.percentile(fitness[finite], [2, 100]) if finite.any() else (0.0, 1.0)
-    width = float(np.clip(300 / max(len(lane), 1), 1.0, 7.0))
-    segments = np.stack([np.stack([start, height], 1), np.stack([start + 1, height], 1)], 1)
-    lives = LineCollection(segments[finite], cmap="viridis", linewidths=width, zorder=2)
-    lives.set_array(fitness[finite])
-    lives.set_clim(low, max(high, low + 1e-9))
-    dead = LineCollection(segments[~finite], colors="#bbbbbb", linewidths=width, zorder=2)
+    end = history["generation"].max() + 0.5
+    finite = np.isfinite(history["fitness"])
+    low, high = np.percentile(history.loc[finite, "fitness"], [2, 100]) if finite.any() else (0.0, 1.0)
+    width = float(np.clip(300 / len(lane), 1.0, 7.0))
+
+    def draw_lives(rows: pd.DataFrame, **look: Any) -> Any:
+        start = rows["generation"] - 0.5
+        return axes.hlines(rows["species"].map(lane), start, start + 1, linewidths=width, zorder=2, **look)
+
+    lives = draw_lives(history[finite], array=history.loc[finite, "fitness"], cmap="viridis", clim=(low, max(high, low + 1e-9)))
+    draw_lives(history[~finite], colors="#bbbbbb")
     born = history.drop_duplicates("species")
-    children = born[born["parent"].notna()]
-    branches = [
-        [(born_in - 0.5, lane[int(parent)]), (born_in - 0.5, lane[int(number)])]
-        for number, parent, born_in in zip(children["species"], children["parent"], children["born"], strict=True)
-    ]
-    axes.add_collection(LineCollection(branches, colors="#999999", linewidths=0.6, zorder=1))
-    axes.add_collection(lives)
-    axes.add_collection(dead)
-    axes.plot(*_path(genealogy, line, lane), color=CHAMPION, linewidth=width * 0.25 + 1.2, zorder=3)
-    axes.set_xlim(-0.5, history["generation"].max() + 0.5)
-    axes.set_ylim(-1, len(lane))
-    axes.set_yticks([])
-    axes.set_xlabel("generation")
-    axes.set_ylabel(f"{len(lane)} species, by descent")
+    children = born.dropna(subset="parent")
+    branches = children["parent"].map(lane), children["species"].map(lane)
+    axes.vlines(children["born"] - 0.5, *branches, colors="#999999", linewidths=0.6, zorder=1)
+    # Along each ancestor's life until the next in line branches off, and along the champion's to the end.
+    births = born.set_index("species")["born"][line] - 0.5
+    heights = [lane[species] for species in [*line, line[-1]]]
+    axes.step([*births, end], heights, where="post", color=CHAMPION, linewidth=width * 0.25 + 1.2, zorder=3)
+    axes.set(xlim=(-0.5, end), ylim=(-1, len(lane)), yticks=[], xlabel="generation", ylabel=f"{len(lane)} species, by descent")
     axes.set_title("lineage of the last champion in red", color=CHAMPION, loc="left", pad=2)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="y", visible=False)
     return lives
-
-
-def _path(genealogy: Genealogy, line: list[int], lane: dict[int, int]) -> tuple[list[float], list[int]]:
-    """Along each ancestor's life until the next in line branches off, and along the champion's to the end."""
-    births = genealogy.history.drop_duplicates("species").set_index("species")["born"]
-    times = [float(births[species]) - 0.5 for species in line] + [float(genealogy.history["generation"].max()) + 0.5]
-    x = [time for i in range(len(line)) for time in (times[i], times[i + 1])]
-    return x, [lane[species] for species in line for _ in range(2)]
 
 
 def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], task: Task) -> None:
@@ -187,8 +170,5 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
         name = f"champion, species {number}" if number == species[-1] else f"species {number}"
         birth = f"{mutation}, generation {int(rows['born'].iloc[0])}"
         place.set_title(f"{name}\n{birth}\n{design.num_nodes} bodies, fitness {fitness:.0f}", fontsize=7)
-        place.grid(visible=False)
-        place.set_xticks([])
-        place.set_yticks([])
-        place.spines[:].set_visible(True)
-        place.spines[:].set_color(CHAMPION if number == species[-1] else "#cccccc")
+        place.set(xticks=[], yticks=[])
+        place.spines[:].set(visible=True, color=CHAMPION if number == species[-1] else "#cccccc")
