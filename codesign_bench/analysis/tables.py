@@ -136,6 +136,11 @@ def with_interval(value: float, low: float, high: float) -> str:
     return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low, value)}, {number(high, value)}]"
 
 
+def clock(seconds: pd.Series) -> tuple[str, int]:
+    """The unit in which these times are told, and its seconds."""
+    return ("Hours", 3600) if (seconds >= 3600).any() else ("Minutes", 60)
+
+
 def level(row: Row) -> str:
     """Steps to the level, a row of measures.summary as text: beyond the end if too few seeds got there for a median."""
     steps, of = row["steps_to_level"], f" ({row['reached_level']} of {row['level_runs']})"
@@ -279,14 +284,14 @@ def cost(collection: Collection) -> Table:
     """Wall time and speed of the runs as they were recorded, with the machines they ran on."""
     frame = _finals(collection)
     seconds = frame["seconds"].where(frame["seconds"] > 0)
-    clock, unit = ("Hours", 3600) if (seconds >= 3600).any() else ("Minutes", 60)
+    name, unit = clock(seconds)
     machines = [f"{run.manifest.get('cpu') or 'unknown'}, {run.manifest.get('cores') or '?'} cores" for run in collection.runs]
     frame = frame.assign(time=seconds / unit, speed=frame["charged"] / seconds, machine=machines)
     columns: Columns = {
         **_curve(collection),
         "Seeds": lambda row: f"{len(row['runs'])}",
         "Steps": lambda row: count(row["runs"]["charged"].mean()),
-        clock: _over_seeds("time"),
+        name: _over_seeds("time"),
         "Steps per second": lambda row: number(row["runs"]["speed"].mean()),
         "Evaluation steps": lambda row: "-" if row["runs"]["eval_steps"].isna().all() else count(row["runs"]["eval_steps"].mean()),
         "Machine": lambda row: "; ".join(sorted(set(row["runs"]["machine"]))),

@@ -366,13 +366,3 @@ def test_everything_can_be_reached_by_tab(opened: Any) -> None:
         if name == "BODY":
             break
     assert {"skip", "theme", "sort", "metric", "chart", "CANVAS", "scroll"} <= reached
-
-
-def test_an_empty_study_opens(browser: Any, tmp_path: Path) -> None:
-    (tmp_path / "study").mkdir()
-    out = tmp_path / "report.html"
-    command.main([f"results={tmp_path}", "study=study", f"out={out}"])
-    opened = Opened(browser, out)
-    assert "There are no designs to show." in opened.page.inner_text("main")
-    opened.page.close()
-    assert opened.said == []

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 
-from codesign_bench.analysis import measures, statistics
+from codesign_bench.analysis import measures, statistics, tables
 from codesign_bench.analysis.collect import KEYS, Collection
 from codesign_bench.analysis.looks import Look
-from codesign_bench.analysis.tables import Columns, Table, number
+from codesign_bench.analysis.tables import Table
 from codesign_bench.arrays import Array
 
 METRICS = {
@@ -129,30 +129,19 @@ def rounded(value: float, digits: int = 5) -> float | None:
 
 def ledger(collection: Collection) -> Table:
     """Steps of every run: charged for learning, and metered apart."""
+    clock, unit = tables.clock(measures.finals(collection)["seconds"])
     rows = []
     for run in collection.runs:
         again = collection.reevaluations.found.get(run.path)
-        parts = [part for part in (again.agent, again.controller) if part is not None] if again is not None else []
-        recorded = {name: measures.last(collection, run, name) for name in ("eval_steps", "seconds", "steps_per_second")}
-        rows.append({"run": run, "again": again, "fresh": sum(part.evaluation_steps for part in parts), **recorded})
-    columns: Columns = {
-        "Run": lambda row: row["run"].name,
-        "Status": lambda row: row["run"].status,
-        "Charged": lambda row: f"{row['run'].charged:,}",
-        "Budget": lambda row: f"{row['run'].budget_steps:,}",
-        "Evaluation": lambda row: "-" if math.isnan(row["eval_steps"]) else f"{row['eval_steps']:,.0f}",
-        "Re-evaluation": lambda row: "-" if row["again"] is None else f"{row['fresh']:,}",
-        "New controller": lambda row: (
-            "-" if row["again"] is None or row["again"].controller is None else f"{row['again'].controller.steps:,}"
-        ),
-        "Minutes": lambda row: number(row["seconds"] / 60),
-        "Steps per second": lambda row: number(row["steps_per_second"]),
-    }
-    notes = [
-        ledger_sentence(collection),
-        "Evaluation, re-evaluation and the training of new controllers are metered apart and never charged.",
-    ]
-    return Table.of("ledger", "Environment steps of every run", columns, rows, notes)
+        agent, controller = (again.agent, again.controller) if again is not None else (None, None)
+        fresh = [part.evaluation_steps for part in (agent, controller) if part is not None]
+        evaluation, seconds, speed = (measures.last(collection, run, name) for name in ("eval_steps", "seconds", "steps_per_second"))
+        apart = (evaluation, sum(fresh) if fresh else math.nan, controller.steps if controller is not None else math.nan)
+        steps = ["-" if math.isnan(number) else f"{number:,.0f}" for number in (run.charged, run.budget_steps, *apart)]
+        rows.append((run.name, run.status, *steps, tables.number(seconds / unit), tables.number(speed)))
+    columns = ("Run", "Status", "Charged", "Budget", "Evaluation", "Re-evaluation", "New controller", clock, "Steps per second")
+    metered = "Evaluation, re-evaluation and the training of new controllers are metered apart and never charged."
+    return Table("ledger", "Environment steps of every run", columns, tuple(rows), (ledger_sentence(collection), metered), words=2)
 
 
 def ledger_sentence(collection: Collection) -> str:
