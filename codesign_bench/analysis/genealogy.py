@@ -1,5 +1,6 @@
 """The genealogy of a population: which species descends from which, how fit each was, and the lineage of the champion."""
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,10 @@ from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.simulation.rendering import Picture
 from codesign_bench.tasks.base import Task
 
-COLUMNS = {
-    "genealogy": ("generation", "species", "parent", "born", "mutation", "fitness", "bodies", "champion"),
-    "species": ("species", "design"),
-}
-"""What this reads of the tables that population methods write."""
+HISTORY, SPECIES = "tables/genealogy.csv", "tables/species.csv"
+_WHOLE = dict.fromkeys(("generation", "species", "born", "bodies", "champion"), "int64")
+COLUMNS = {HISTORY: {**_WHOLE, "parent": "Int64", "mutation": "str", "fitness": "float64"}, SPECIES: {"species": "int64", "design": "str"}}
+"""What this reads of the tables that population methods write; a parent may be missing."""
 CHAMPION = "#c8102e"
 MOST_PORTRAITS = 7
 
@@ -52,13 +52,13 @@ class Genealogy:
 
 def read_genealogy(run: Path) -> Genealogy:
     """The genealogy of a run folder, as far as the run has come."""
-    history, births = (_read(run / "tables" / f"{name}.csv", columns) for name, columns in COLUMNS.items())
+    history, births = read_table(run, HISTORY), read_table(run, SPECIES)
     if not len(history):
         raise ConfigError(f"The run {run} has not finished a generation yet; let it take at least one.")
     try:
         designs = {int(number): Design.from_json(text) for number, text in zip(births["species"], births["design"], strict=True)}
     except DesignError as error:
-        raise ConfigError(f"{run / 'tables' / 'species.csv'} cannot be read: {error}") from None
+        raise ConfigError(f"{run / SPECIES} cannot be read: {error}") from None
     known = set(history["species"])
     children = history.dropna(subset="parent")
     if not known <= set(designs) or not set(children["parent"]) <= known or (children["parent"] >= children["species"]).any():
@@ -66,20 +66,20 @@ def read_genealogy(run: Path) -> Genealogy:
     return Genealogy(history, designs)
 
 
-def _read(file: Path, columns: tuple[str, ...]) -> pd.DataFrame:
+def read_table(run: Path, name: str) -> pd.DataFrame:
+    """As far as it is written: its last row may be half there."""
+    file = run / name
     if not file.is_file():
         raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess or rgs.")
     try:
-        table = pd.read_csv(file)
-        missing = [column for column in columns if column not in table.columns]
-        if missing:
-            raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
-        numbers = [column for column in columns if column not in ("mutation", "design")]
-        return table.assign(**{column: pd.to_numeric(table[column]) for column in numbers})
-    except (ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, ConfigError):
-            raise
+        rows, _, _ = file.read_text(encoding="utf-8").rpartition("\n")
+        table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name])
+    except (OSError, ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"{file} cannot be read as a table: {' '.join(str(error).split())}") from None
+    missing = [column for column in COLUMNS[name] if column not in table]
+    if missing:
+        raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
+    return table
 
 
 def lanes(genealogy: Genealogy) -> dict[int, int]:
@@ -119,11 +119,10 @@ def draw_genealogy(genealogy: Genealogy, task: Task, title: str) -> Any:
 
 def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
     finite = genealogy.history[np.isfinite(genealogy.history["fitness"])]
-    by = finite.groupby("generation")["fitness"]
-    generations = np.array(sorted(by.groups))
-    axes.fill_between(generations, by.min(), by.max(), color="#9fb4c7", alpha=0.4, linewidth=0, label="all species")
-    axes.plot(generations, by.median(), color="#44617b", label="median")
-    axes.plot(generations, by.max(), color=CHAMPION, label="champion of the generation")
+    fitness = finite.groupby("generation")["fitness"].agg(["min", "median", "max"])
+    axes.fill_between(fitness.index, fitness["min"], fitness["max"], color="#9fb4c7", alpha=0.4, linewidth=0, label="all species")
+    axes.plot(fitness["median"], color="#44617b", label="median")
+    axes.plot(fitness["max"], color=CHAMPION, label="champion of the generation")
     axes.set_ylabel("fitness")
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     axes.tick_params(labelbottom=False)
@@ -131,48 +130,32 @@ def _draw_fitness(axes: Any, genealogy: Genealogy) -> None:
 
 def _draw_tree(axes: Any, genealogy: Genealogy, line: list[int]) -> Any:
     """Lives from left to right, coloured by fitness; a thin line where a child branches off; the champion's lineage in red."""
-    from matplotlib.collections import LineCollection
-
     history, lane = genealogy.history, lanes(genealogy)
-    height = history["species"].map(lane).to_numpy(dtype=np.float64)
-    start = history["generation"].to_numpy(dtype=np.float64) - 0.5
-    fitness = history["fitness"].to_numpy(dtype=np.float64)
-    finite = np.isfinite(fitness)
-    low, high = np.percentile(fitness[finite], [2, 100]) if finite.any() else (0.0, 1.0)
-    width = float(np.clip(300 / max(len(lane), 1), 1.0, 7.0))
-    segments = np.stack([np.stack([start, height], 1), np.stack([start + 1, height], 1)], 1)
-    lives = LineCollection(segments[finite], cmap="viridis", linewidths=width, zorder=2)
-    lives.set_array(fitness[finite])
-    lives.set_clim(low, max(high, low + 1e-9))
-    dead = LineCollection(segments[~finite], colors="#bbbbbb", linewidths=width, zorder=2)
+    end = history["generation"].max() + 0.5
+    finite = np.isfinite(history["fitness"])
+    low, high = np.percentile(history.loc[finite, "fitness"], [2, 100]) if finite.any() else (0.0, 1.0)
+    width = float(np.clip(300 / len(lane), 1.0, 7.0))
+
+    def draw_lives(rows: pd.DataFrame, **look: Any) -> Any:
+        start = rows["generation"] - 0.5
+        return axes.hlines(rows["species"].map(lane), start, start + 1, linewidths=width, zorder=2, **look)
+
+    lives = draw_lives(history[finite], array=history.loc[finite, "fitness"], cmap="viridis", clim=(low, max(high, low + 1e-9)))
+    draw_lives(history[~finite], colors="#bbbbbb")
     born = history.drop_duplicates("species")
-    children = born[born["parent"].notna()]
-    branches = [
-        [(born_in - 0.5, lane[int(parent)]), (born_in - 0.5, lane[int(number)])]
-        for number, parent, born_in in zip(children["species"], children["parent"], children["born"], strict=True)
-    ]
-    axes.add_collection(LineCollection(branches, colors="#999999", linewidths=0.6, zorder=1))
-    axes.add_collection(lives)
-    axes.add_collection(dead)
-    axes.plot(*_path(genealogy, line, lane), color=CHAMPION, linewidth=width * 0.25 + 1.2, zorder=3)
-    axes.set_xlim(-0.5, history["generation"].max() + 0.5)
-    axes.set_ylim(-1, len(lane))
-    axes.set_yticks([])
-    axes.set_xlabel("generation")
-    axes.set_ylabel(f"{len(lane)} species, by descent")
+    children = born.dropna(subset="parent")
+    branches = children["parent"].map(lane), children["species"].map(lane)
+    axes.vlines(children["born"] - 0.5, *branches, colors="#999999", linewidths=0.6, zorder=1)
+    # Along each ancestor's life until the next in line branches off, and along the champion's to the end.
+    births = born.set_index("species")["born"][line] - 0.5
+    heights = [lane[species] for species in [*line, line[-1]]]
+    axes.step([*births, end], heights, where="post", color=CHAMPION, linewidth=width * 0.25 + 1.2, zorder=3)
+    axes.set(xlim=(-0.5, end), ylim=(-1, len(lane)), yticks=[], xlabel="generation", ylabel=f"{len(lane)} species, by descent")
     axes.set_title("lineage of the last champion in red", color=CHAMPION, loc="left", pad=2)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.spines["left"].set_visible(False)
     axes.grid(axis="y", visible=False)
     return lives
-
-
-def _path(genealogy: Genealogy, line: list[int], lane: dict[int, int]) -> tuple[list[float], list[int]]:
-    """Along each ancestor's life until the next in line branches off, and along the champion's to the end."""
-    births = genealogy.history.drop_duplicates("species").set_index("species")["born"]
-    times = [float(births[species]) - 0.5 for species in line] + [float(genealogy.history["generation"].max()) + 0.5]
-    x = [time for i in range(len(line)) for time in (times[i], times[i + 1])]
-    return x, [lane[species] for species in line for _ in range(2)]
 
 
 def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], task: Task) -> None:
@@ -187,8 +170,5 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
         name = f"champion, species {number}" if number == species[-1] else f"species {number}"
         birth = f"{mutation}, generation {int(rows['born'].iloc[0])}"
         place.set_title(f"{name}\n{birth}\n{design.num_nodes} bodies, fitness {fitness:.0f}", fontsize=7)
-        place.grid(visible=False)
-        place.set_xticks([])
-        place.set_yticks([])
-        place.spines[:].set_visible(True)
-        place.spines[:].set_color(CHAMPION if number == species[-1] else "#cccccc")
+        place.set(xticks=[], yticks=[])
+        place.spines[:].set(visible=True, color=CHAMPION if number == species[-1] else "#cccccc")

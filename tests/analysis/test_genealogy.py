@@ -100,9 +100,9 @@ def test_the_lineage_is_drawn_from_birth_to_birth(tmp_path: Path) -> None:
     genealogy = read_genealogy(write_run(tmp_path))
     figure = draw_genealogy(genealogy, TASK, "a run")
     lane = lanes(genealogy)
-    drawn = [line for axes in figure.axes for line in axes.lines if len(line.get_xdata()) == 6]
-    (line,) = [found for found in drawn if list(found.get_ydata()) == [lane[0], lane[0], lane[3], lane[3], lane[4], lane[4]]]
-    assert list(line.get_xdata()) == [-0.5, 0.5, 0.5, 1.5, 1.5, 3.5]
+    (line,) = [line for axes in figure.axes for line in axes.lines if line.get_drawstyle() == "steps-post"]
+    assert list(line.get_xdata()) == [-0.5, 0.5, 1.5, 3.5]
+    assert list(line.get_ydata()) == [lane[0], lane[3], lane[4], lane[4]]
     titles = [axes.get_title() for axes in figure.axes]
     assert sum("champion, species 4" in title for title in titles) == 1
     assert any(title.startswith("species 0\nrandom, generation 0") for title in titles)

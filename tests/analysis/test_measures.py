@@ -95,7 +95,7 @@ def test_reevaluations_of_unequal_effort_are_not_averaged(tmp_path: Path) -> Non
         "(controller of 2,000,000 steps, 100 episodes) is left out; the others have controller of 20,000 steps, 100 episodes."
         in " ".join(collection.reevaluations.left_out)
     )
-    assert [row.retraining for row in data.ledger(collection)] == [20_000, 20_000, 2_000_000, 20_000], "what was spent was spent"
+    assert [row[6] for row in data.ledger(collection).rows] == ["20,000", "20,000", "2,000,000", "20,000"], "what was spent was spent"
     notes = " ".join(tables.summary(collection).notes)
     assert "Fresh: the final agents in 100 episodes" in notes
     assert "trained from scratch for 20,000 steps" in notes

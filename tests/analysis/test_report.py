@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codesign_bench.analysis import champions, gallery
+from codesign_bench.analysis import champions, gallery, tables
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.looks import Look
 from codesign_bench.analysis.report import bodies, commands, data
-from codesign_bench.analysis.report.data import Missing, standing_out
-from codesign_bench.analysis.report.markup import Raw, interval, number, spread, table
+from codesign_bench.analysis.report.data import standing_out
+from codesign_bench.analysis.report.page import HERE, report
 from codesign_bench.commands import report as command
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import ConfigError
@@ -35,6 +36,11 @@ GENEALOGY = (
     "generation,species,parent,born,mutation,fitness,bodies,episodes,steps,champion\r\n"
     "0,0,,0,random,1.5,3,2,100,1\r\n0,1,,0,random,nan,4,2,100,0\r\n1,0,,0,random,2.5,3,2,200,0\r\n1,2,0,1,add <b>,3.5,5,2,100,1\r\n"
 )
+
+
+def write_genealogy(folder: Path, text: str = GENEALOGY) -> None:
+    (folder / "tables").mkdir()
+    (folder / "tables" / "genealogy.csv").write_text(text, newline="")
 
 
 def made(results: Path, *arguments: str, study: str = "study") -> str:
@@ -87,7 +93,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
             folder = write_run(results, method, "gap", seed, returns=[1.0, 2.0, 3.0, 4.0 + seed])
             write_run(results, method, "swimmer", seed)
             if method == "nge":
-                (folder / "genealogy.csv").write_text(GENEALOGY)
+                write_genealogy(folder)
     folder = results / "study" / "gap" / "transform2act" / "seed_1"
     design, space = (stored := StoredDesign.load(folder / "designs" / "final.json")).design, stored.space
     poses = np.random.default_rng(0).normal(size=(5, 2 + design.num_nodes))
@@ -112,10 +118,10 @@ def test_it_holds_everything(page: Page) -> None:
     assert "12 runs · 3 methods · 2 environments · 2 seeds each · budget 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
     assert "codesign-bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
-    for column in ("final return", "interquartile mean", "mean over steps", "fresh episodes", "new controller"):
-        assert column in page.words
-    assert "7.2" in page.words
-    assert "8.5" in page.words
+    for column in ("Final return", "IQM [95 %]", "Mean over steps", "Fresh", "Retrained", "Designs tried", "Minutes", "New controller"):
+        assert column in page.text
+    assert "7.25" in page.words
+    assert "8.50" in page.words
     assert page.data["curves"]["gap"]["steps"] == [10000, 20000, 30000, 40000]
     centre, low, high = page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"]["std"]
     assert centre == [1, 2, 3, 4.5]
@@ -163,17 +169,34 @@ def test_commands_of_variants_strangers_and_benchmarks(tmp_path: Path) -> None:
 
 def test_the_ledger_holds_what_was_charged(tmp_path: Path) -> None:
     write_run(tmp_path, returns=[1.0, 2.0, 3.0, float("nan")])
-    (row,) = data.ledger(collect(tmp_path, "study"))
-    assert (row.charged, data.ledger_sentence([row])) == (40_000, "Each of the 1 runs was charged exactly 40,000 environment steps.")
+    table = data.ledger(collect(tmp_path, "study"))
+    assert table.rows[0][:4] == ("gap/transform2act/seed_0", "done", "40,000", "40,000")
+    assert table.notes[0] == "Each of the 1 runs was charged exactly 40,000 environment steps."
 
 
-def test_report_and_tables_take_the_same_runs(tmp_path: Path) -> None:
+def test_short_runs_do_not_count(tmp_path: Path) -> None:
     for seed, (returns, value) in enumerate((([1.0, 2.0, 3.0, 4.0], 10.0), ([99.0], 90.0))):
         folder = write_run(tmp_path, seed=seed, returns=returns)
         Reevaluation(fresh_episodes(value, 10_000 * len(returns)), None).save(folder)
     collection = collect(tmp_path, "study")
-    (standing,) = data.standings(collection, "gap")
-    assert (standing.row["mean"], standing.row["reevaluated"], standing.designs) == (4.0, 10.0, 400.0)
+    assert tables.summary(collection, "gap").rows == (("Transform2Act", "1 of 2", "4.00", "4.00", "2.50", "15 k (2 of 2)", "10.0"),)
+
+
+def test_the_best_method_comes_first(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act", returns=[1.0, 2.0])
+    write_run(tmp_path, "nge", returns=[1.0, 5.0])
+    write_run(tmp_path, "ess", returns=[9.0])
+    collection = collect(tmp_path, "study")
+    assert [row[0] for row in tables.summary(collection, "gap").rows] == ["NGE", "Transform2Act", "ESS"]
+    assert [row[1] for row in tables.summary(collection).rows] == ["Transform2Act", "NGE", "ESS"]
+
+
+def test_across_environments_whoever_has_them_all_comes_first(tmp_path: Path) -> None:
+    write_run(tmp_path, "transform2act", "gap", returns=[4.0])
+    write_run(tmp_path, "transform2act", "swimmer", returns=[2.0])
+    write_run(tmp_path, "nge", "gap", returns=[8.0])
+    table = tables.overall(collect(tmp_path, "study"))
+    assert table.rows == (("Transform2Act", "0.75", "2 of 2", "2"), ("NGE", "1.00", "1 of 2", "1"))
 
 
 def test_the_best_run_is_the_same_everywhere(tmp_path: Path) -> None:
@@ -186,7 +209,7 @@ def test_the_best_run_is_the_same_everywhere(tmp_path: Path) -> None:
     assert champion is not None
     assert champion.run.seed == 2
     assert gallery.chosen_runs(collection, "best")[0][1]["transform2act"].seed == 2
-    assert [run["seed"] for run in bodies.designs(collection, Missing())["gap"]["methods"]["transform2act"]] == [2, 1, 0]
+    assert [run["seed"] for run in bodies.designs(collection, [])["gap"]["methods"]["transform2act"]] == [2, 1, 0]
 
 
 def test_it_loads_nothing_and_may_load_nothing(full: Path, page: Page) -> None:
@@ -215,7 +238,7 @@ def test_the_same_study_gives_the_same_values(full: Path, page: Page) -> None:
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     method = HOSTILE.replace("/", "")
     folder = write_run(tmp_path, method, study="<script>alert(1)<script>")
-    (folder / "genealogy.csv").write_text(GENEALOGY)
+    write_genealogy(folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["versions"]["<i>x</i>"] = "</script><script>alert(2)</script>"
     manifest["command"] = ["python", "</code><script>alert(3)</script>"]
@@ -260,7 +283,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     (broken / "designs" / "final.json").write_text("<mujoco>")
     (broken / "motion.json").write_text("{")
     (broken / "reevaluation.json").write_text("{")
-    (broken / "genealogy.csv").write_text("species\r\n1")
+    write_genealogy(broken, "species\r\n1\r\n")
     words = Page(made(tmp_path)).words
     for part in (
         "Swimmer has no runs of nge, ess.",
@@ -272,7 +295,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         "Left out: gap/nge/seed_2: unequal budget",
         "No body to show: gap/ess/seed_0/designs/final.json: the JSON cannot be read",
         "gap/ess/seed_0/reevaluation.json does not hold a re-evaluation",
-        "gap/ess/seed_0: genealogy.csv holds no species that can be shown.",
+        "Species are not shown: gap/ess/seed_0/tables/genealogy.csv lacks the columns generation",
         "1 of 5 runs have not recorded its end yet",
     ):
         assert part in words, part
@@ -296,7 +319,7 @@ def test_numbers_of_an_agent_that_has_gone_on_are_left_out(full: Path, tmp_path:
     file.write_text(json.dumps(value))
     page = Page(made(results))
     assert "gap/transform2act/seed_1 was re-evaluated at 20000 steps and has gone on since" in page.words
-    assert "fresh episodes" not in page.words
+    assert "Fresh" not in page.text
 
 
 @pytest.mark.parametrize(
@@ -337,12 +360,23 @@ def test_a_motion_arrives_within_half_a_thousandth(full: Path) -> None:
     np.testing.assert_allclose(np.cumsum(differences, axis=0) / 1000, motion.poses, atol=0.5001e-3)
 
 
-def test_species_are_read_as_far_as_they_are_whole(tmp_path: Path) -> None:
-    (tmp_path / "genealogy.csv").write_text(GENEALOGY + "2,2,0,1,add,4.5,5,2,1\r\n2,x,0,1,add,4.5,5,2,100,1\r\n2,3")
-    found = bodies.read_species(tmp_path / "genealogy.csv")
-    assert found["species"] == [0, 1, 0, 2, 2]
-    assert found["parent"] == [-1, -1, -1, 0, 0]
-    assert found["fitness"] == [1.5, None, 2.5, 3.5, 4.5]
+def test_species_are_read_as_far_as_they_are_written(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, "nge")
+    write_genealogy(folder, GENEALOGY + "2,3,0,1,add,4.")
+    (found,) = bodies.lineages(collect(tmp_path, "study"), [])
+    assert found["species"] == [0, 1, 0, 2]
+    assert found["parent"] == [-1, -1, -1, 0]
+    assert found["fitness"] == [1.5, None, 2.5, 3.5]
+    assert found["mutation"][-1] == "add <b>"
+
+
+@pytest.mark.parametrize("row", ["2,x,0,1,add,4.5,5,2,100,1", "2,3,inf,1,add,4.5,5,2,100,1", "2,3,0,1,add"])
+def test_species_that_cannot_be_read_are_named(tmp_path: Path, row: str) -> None:
+    folder = write_run(tmp_path, "nge")
+    write_genealogy(folder, f"{GENEALOGY}{row}\r\n")
+    missing: list[str] = []
+    assert bodies.lineages(collect(tmp_path, "study"), missing) == []
+    assert "Species are not shown: gap/nge/seed_0/tables/genealogy.csv cannot be read as a table" in missing[0]
 
 
 def test_what_does_not_fit_is_named(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,24 +402,49 @@ def test_colours_stand_out(background: str) -> None:
     assert standing_out("#0072B2", data.LIGHT) == "#0072b2", "a colour that stands out already stays"
 
 
-def test_numbers() -> None:
-    assert number(-1234.56).markup == "\u22121,234.6"
-    assert number(float("nan")).markup == "\u2013"
-    assert number(float("inf")).markup == "never"
-    assert spread(3.0, float("nan")).markup == "3.0"
-    assert spread(3.0, 0.5).markup == '3.0 <span class="faint">± 0.5</span>'
-    assert interval(3.0, float("nan"), float("nan")).markup == "3.0"
-    assert interval(3.0, 2.0, 4.0).markup == '3.0 <span class="faint">[2.0, 4.0]</span>'
-    assert "&lt;b&gt;" in table("<b>", ["<b>"], [["<b>"]])
-    assert "<b>" not in table("<b>", ["<b>"], [["<b>"]])
-    assert 'data-v="2"' in table("t", ["a"], [[Raw("x", 2)]])
+def test_numbers_and_names_in_cells(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, returns=[-1234.5])
+    write_run(tmp_path, seed=1, returns=[-1234.5])
+    write_run(tmp_path, "<b>", seed=0, returns=[-3.25])
+    text = made(tmp_path)
+    assert '<td class="number">\u22121,234 <span class="faint">± 0</span></td>' in text
+    assert '<td class="number">\u22121,234 <span class="faint">[\u22121,234, \u22121,234]</span></td>' in text
+    assert '<td class="number">\u22123.25 </td>' in text
+    assert '<span class="swatch m0"></span>Transform2Act <span class="faint code-name">transform2act</span></th>' in text
+    assert '<span class="swatch m1"></span>&lt;b&gt;</th>' in text
 
 
-def test_a_sentence_is_said_once() -> None:
-    missing = Missing()
-    missing.say("a")
-    missing.say("a")
-    assert missing.sentences == ["a"]
+SORT = """
+const source = require("fs").readFileSync(0, "utf8");
+const text = source.slice(source.indexOf("function sortKey"), source.indexOf("// ---- copying"));
+const sortKey = new Function(`${text}return sortKey;`)();
+console.log(JSON.stringify(JSON.parse(process.argv[1]).map((text) => String(sortKey(text)))));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_columns_are_sorted_by_the_numbers_in_them() -> None:
+    expected = {
+        **{"1,234 ± 12": "1234", "\u22120.33 [\u22123.05, 2.39]": "-0.33", "4": "4", "2 of 3": "2", "40 k": "40000", "1.5 M": "1500000"},
+        **{"≤ 10 k (2 of 2)": "10000", "15.2 k (2 of 2)": "15200", "never (0 of 2)": "Infinity", "> 40 k (1 of 2)": "Infinity"},
+        **{
+            "\u2212": "-Infinity",
+            "90.0 † (10 k)": "90",
+            "gap/nge/seed_0": "gap/nge/seed_0",
+            "4.0.0": "4.0.0",
+            "2D Locomotion": "2D Locomotion",
+        },
+    }
+    script = (HERE / "page.js").read_text()
+    command = ["node", "-e", SORT, json.dumps(list(expected))]
+    done = subprocess.run(command, input=script, capture_output=True, text=True, check=True)
+    assert dict(zip(expected, json.loads(done.stdout), strict=True)) == expected
+
+
+def test_a_sentence_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path)
+    monkeypatch.setattr(data, "gaps", lambda collection: ["Said twice.", "Said twice."])
+    assert report(collect(tmp_path, "study"), tmp_path, "").count("Said twice.") == 1
 
 
 def test_the_data_can_not_end_its_element(page: Page, full: Path) -> None:

@@ -25,7 +25,7 @@ from codesign_bench.simulation.rendering import save_video
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, make_task
 from tests.analysis.study import write_run
-from tests.analysis.test_report import GENEALOGY
+from tests.analysis.test_report import write_genealogy
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 HOSTILE = '<img src=x onerror="document.title=1">\'&'
@@ -50,7 +50,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for seed in (0, 1):
             folder = write_run(results, method, "gap", seed, returns=[-1.0, 20.0, 300.0, 4000.0 + 100 * seed])
             write_run(results, method, "locomotion3d", seed, status="done", returns=[1.0, 2.0, 3.0 + seed, 4.0])
-            (folder / "genealogy.csv").write_text(GENEALOGY)
+            write_genealogy(folder)
     folder = results / "study" / "gap" / "transform2act" / "seed_1"
     task = make_task("gap")
     early = task.initial_design
@@ -366,13 +366,3 @@ def test_everything_can_be_reached_by_tab(opened: Any) -> None:
         if name == "BODY":
             break
     assert {"skip", "theme", "sort", "metric", "chart", "CANVAS", "scroll"} <= reached
-
-
-def test_an_empty_study_opens(browser: Any, tmp_path: Path) -> None:
-    (tmp_path / "study").mkdir()
-    out = tmp_path / "report.html"
-    command.main([f"results={tmp_path}", "study=study", f"out={out}"])
-    opened = Opened(browser, out)
-    assert "There are no designs to show." in opened.page.inner_text("main")
-    opened.page.close()
-    assert opened.said == []

@@ -76,7 +76,7 @@ const Designs = (() => {
       this.stageRow.hidden = this.run.stages.length < 2;
       this.poses = null;
       this.play.disabled = !this.run.motion;
-      this.play.title = this.run.motion ? "" : "No motion was recorded; python -m codesign_bench.reevaluate run=RUN records it.";
+      this.play.title = this.run.motion ? "" : "No motion was recorded; codesign-bench reevaluate run=RUN records it.";
       this.time.textContent = this.run.motion ? "" : "no motion recorded";
       this.choose(this.run.stages.length - 1);
     }

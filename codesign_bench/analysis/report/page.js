@@ -99,13 +99,19 @@ function sortBy(header) {
   for (const other of header.parentElement.children) other.removeAttribute("aria-sort");
   header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
   const body = header.closest("table").tBodies[0];
-  const key = (row) => row.children[place]?.dataset.v ?? row.children[place]?.textContent ?? "";
-  const compared = (a, b) => {
-    const [x, y] = [Number(a.replace("inf", "Infinity")), Number(b.replace("inf", "Infinity"))];
-    return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y;
-  };
+  const key = (row) => sortKey(row.children[place].textContent.trim());
+  const compared = (a, b) => typeof a === "string" || typeof b === "string" ? String(a).localeCompare(String(b)) : a - b;
   const rows = [...body.rows].sort((a, b) => (ascending ? 1 : -1) * compared(key(a), key(b)));
   body.append(...rows);
+}
+
+/** The number that a text begins with, "≤ 12.3 k (2 of 3)" as 12300; what never came is beyond all numbers, a dash below them. */
+function sortKey(text) {
+  if (text === "−") return -Infinity;
+  if (/^(never|>)/.test(text)) return Infinity;
+  const found = text.match(/^(?:≤ )?(−?[\d,]+(?:\.\d+)?)( [kMG](?= |$)| |$)/);
+  if (!found) return text;
+  return Number(found[1].replace("−", "-").replaceAll(",", "")) * ({ " k": 1e3, " M": 1e6, " G": 1e9 }[found[2]] ?? 1);
 }
 
 // ---- copying and videos
