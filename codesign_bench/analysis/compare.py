@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis import looks, measures, style
-from codesign_bench.analysis.collect import Collection, collect, unlike
-from codesign_bench.analysis.comparable import own_differences
+from codesign_bench.analysis.collect import Collection, collect
+from codesign_bench.analysis.comparable import differing, own_differences
 from codesign_bench.analysis.tables import Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
@@ -33,7 +33,7 @@ def other_study(path: str, study: str, force: bool = False) -> Collection:
 
 def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd.DataFrame:
     """One row per environment and pair; refuses studies that are not comparable."""
-    problems = unlike(mine, theirs)
+    problems = differing(mine.runs, theirs.runs)
     if problems and not force:
         raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with force=true they are compared all the same.")
     rows = []
@@ -88,7 +88,7 @@ def _notes(mine: Collection, theirs: Collection) -> list[str]:
     said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
     said += dict.fromkeys([*measures.cautions(mine), *measures.cautions(theirs)])
     said += [f"Not configured alike: {text}." for text in own_differences(mine.runs, theirs.runs)]
-    said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
+    said += [f"Forced: {problem}." for problem in differing(mine.runs, theirs.runs)]
     said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection, bands=False)]
     return said
 

@@ -25,7 +25,7 @@ class Reevaluations:
     left_out: tuple[str, ...]
 
 
-def read(runs: Sequence[Run]) -> Reevaluations:
+def read_reevaluations(runs: Sequence[Run]) -> Reevaluations:
     current: dict[Path, Reevaluation] = {}
     agents: list[tuple[Run, FreshEpisodes]] = []
     controllers: list[tuple[Run, FreshEpisodes]] = []
