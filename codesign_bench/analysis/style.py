@@ -3,13 +3,16 @@
 import contextlib
 import os
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotSpec
 
 from codesign_bench.errors import StorageError
 
@@ -25,6 +28,12 @@ def plain(text: str) -> str:
 def short(text: str, most: int) -> str:
     """Names of users' methods may be longer than the place for them."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def row_names(labels: Iterable[str], most: int = 32) -> tuple[list[str], float]:
+    """Names to stand left of rows, and the inches that they take."""
+    names = [short(label, most) for label in labels]
+    return [plain(name) for name in names], 0.15 + 0.044 * max(map(len, names), default=0)
 
 
 def count(number: float) -> str:
@@ -110,18 +119,44 @@ def save(figure: Figure, out: Path, name: str, formats: Sequence[str] = FORMATS)
     return written
 
 
-def note(figure: Figure, lines: Sequence[str], size: float = 6.5) -> None:
-    """Small print at the foot of a figure."""
-    text = "\n".join(plain(line) for line in lines if line)
-    if text:
-        figure.text(0.005, 0.004, text, fontsize=size, color="#444444", ha="left", va="bottom", linespacing=1.25, wrap=False)
+def panels(
+    count: int,
+    columns: int,
+    height: float,
+    small_print: Iterable[str] = (),
+    *,
+    width: float = WIDTH,
+    left: float,
+    right: float = 0.12,
+    top: float = 0.27,
+    bottom: float = 0.42,
+    across: float = 0.15,
+    down: float = 0.5,
+    ratios: Sequence[float] | None = None,
+) -> tuple[Figure, list[SubplotSpec]]:
+    """A figure and the places for its panels: at most so many columns of them, each `height` tall, with room between them across and
+    down, and small print at the foot. Lengths in inches; `ratios` are of the columns' widths."""
+    columns = max(1, min(columns, count))
+    lines = max(1, -(-count // columns))
+    text = textwrap.wrap(" ".join(small_print), int(24 * width), break_long_words=False, break_on_hyphens=False)
+    bottom += 0.11 * len(text)
+    tall, wide = lines * height + (lines - 1) * down + top + bottom, (width - left - right - (columns - 1) * across) / columns
+    figure = Figure(figsize=(width, tall))
+    edges = {"left": left / width, "right": 1 - right / width, "top": 1 - top / tall, "bottom": bottom / tall}
+    grid = figure.add_gridspec(lines, columns, **edges, wspace=across / wide, hspace=down / height, width_ratios=ratios)
+    note = "\n".join(map(plain, text))
+    figure.text(0.005, 0.004, note, fontsize=6.5, color="#444444", ha="left", va="bottom", linespacing=1.25)
+    return figure, [grid[divmod(i, columns)] for i in range(count)]
 
 
-def wrapped(sentences: Iterable[str], width: int = 170) -> list[str]:
-    """Sentences filled into lines."""
-    lines = [""]
-    for word in " ".join(sentences).split():
-        if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
+def rows_down(axes: Axes, names: Sequence[str]) -> None:
+    """One row for each name, from the top, without lines between them."""
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(max(len(names), 1) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+
+
+def blank(axes: Axes, text: str) -> None:
+    """Why there is nothing to see."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=7)
