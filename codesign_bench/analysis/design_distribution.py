@@ -85,10 +85,3 @@ def _draw_attribute(ax: Any, rows: pd.DataFrame, factor: float, name: str) -> No
 
 def _metres(value: float) -> str:
     return f"{value:.3f}".replace("-0.000", "0.000")
-
-
-def save_distribution(run: Path, title: str, out: Path) -> pd.DataFrame:
-    """Draws the run's table into a file; returns what was drawn."""
-    table = read_distribution(run)
-    draw_distribution(table, title).savefig(out, dpi=170)
-    return table

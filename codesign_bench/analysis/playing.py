@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageDraw
 
-from codesign_bench.analysis.style import font
+from codesign_bench.analysis.style import captioned
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.design_process import design_process
@@ -48,7 +47,7 @@ def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]
     """Of a video: the designs on the way, then at most `seconds` of motion."""
     for title, design in shown.process:
         picture = Picture(design, task, *size)
-        still = _captioned(picture.frame(), f"{title}: {design.num_nodes} bodies")
+        still = captioned(picture.frame(), f"{title}: {design.num_nodes} bodies")
         picture.close()
         for _ in range(round(SECONDS_PER_DESIGN * FRAMES_PER_SECOND)):
             yield still
@@ -60,7 +59,7 @@ def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]
             break
         if now * FRAMES_PER_SECOND >= count - 1e-6:
             count += 1
-            yield _captioned(picture.frame(pose), f"{now:.1f} s, x = {pose[0]:.1f} m")
+            yield captioned(picture.frame(pose), f"{now:.1f} s, x = {pose[0]:.1f} m")
     picture.close()
 
 
@@ -69,13 +68,6 @@ def strip(task: Task, shown: Performance, size: tuple[int, int]) -> Array:
     tiles = []
     for title, design in shown.process:
         picture = Picture(design, task, *size)
-        tiles.append(_captioned(picture.frame(), title))
+        tiles.append(captioned(picture.frame(), title))
         picture.close()
     return np.concatenate(tiles, axis=1)
-
-
-def _captioned(pixels: Array, text: str) -> Array:
-    image = Image.fromarray(pixels)
-    size = max(14, image.height // 24)
-    ImageDraw.Draw(image).text((size, size // 2), text, fill="#222222", font=font(size))
-    return np.asarray(image)

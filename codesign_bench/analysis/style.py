@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -10,19 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
+from codesign_bench.arrays import Array
 from codesign_bench.errors import StorageError
 
 PAPER_SEEDS, PAPER_STEPS = 6, 50_000_000
 """The full protocol; a figure made from less says so on its face."""
 
 
+def printable(text: str) -> str:
+    """User-supplied text without what a font cannot draw."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def plain(text: str) -> str:
     """User-supplied text for matplotlib, in which $ would begin a formula."""
-    return re.sub(r"[\x00-\x1f\x7f]", "?", text).replace("$", r"\$")
+    return printable(text).replace("$", r"\$")
 
 
 def short(text: str, most: int) -> str:
@@ -99,6 +105,23 @@ def font(size: int) -> Any:
     from PIL import ImageFont
 
     return ImageFont.truetype(findfont(RC["font.family"]), size)
+
+
+def letters(width: int, size: int) -> int:
+    """How many of this size fit into so many pixels."""
+    return max(4, int(1.7 * width / size))
+
+
+def captioned(pixels: Array, *lines: str, colour: str = "#222222") -> Array:
+    """A rendered picture with text at its top; lines that are too long go on in the next."""
+    from PIL import Image, ImageDraw
+
+    image = Image.fromarray(pixels)
+    size = max(11, image.height // 20)
+    text = "\n".join(part for line in lines for part in textwrap.wrap(printable(line), letters(image.width, size)))
+    draw = ImageDraw.Draw(image)
+    draw.text((size // 2, size // 2), text, fill=colour, font=font(size), spacing=size // 4, stroke_width=2, stroke_fill="white")
+    return np.asarray(image)
 
 
 def save(figure: Figure, out: Path, name: str, formats: Sequence[str] = FORMATS) -> list[Path]:
