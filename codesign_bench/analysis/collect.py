@@ -16,7 +16,6 @@ package agree; the largest agreeing set stays and the others are left out by nam
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -73,7 +72,8 @@ class Collection:
 
     def of(self, env: str, method: str) -> tuple[Run, ...]:
         """The runs of one curve, by seed."""
-        return self._by_curve.get((env, method), ())
+        mine = [run for run in self.runs if (run.env, run.method) == (env, method)]
+        return tuple(sorted(mine, key=lambda run: (run.study, run.seed)))
 
     def best_first(self, env: str, method: str) -> list[Run]:
         """The runs of one curve: those that got furthest first, among them by final return."""
@@ -116,13 +116,6 @@ class Collection:
     @cached_property
     def reevaluations(self) -> Reevaluations:
         return read_reevaluations(self.runs)
-
-    @cached_property
-    def _by_curve(self) -> dict[tuple[str, str], tuple[Run, ...]]:
-        found = defaultdict(list)
-        for run in self.runs:
-            found[run.env, run.method].append(run)
-        return {key: tuple(sorted(runs, key=lambda run: (run.study, run.seed))) for key, runs in found.items()}
 
     @cached_property
     def _by_run(self) -> dict[tuple[Any, ...], pd.DataFrame]:

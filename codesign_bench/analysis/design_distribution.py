@@ -51,13 +51,11 @@ def draw_distribution(table: pd.DataFrame, title: str) -> Any:
     figure = Figure(figsize=(PANEL[0] * len(PLACES), PANEL[1] * len(parts) + 0.9), layout="constrained")
     axes = figure.subplots(len(parts), len(PLACES), sharex=True, sharey=True, squeeze=False)
     unit, factor = ("million", 1e6) if table["steps"].max() >= 2e6 else ("thousand", 1e3)
-    used = np.zeros(axes.shape, dtype=bool)
     for (part, attribute), rows in table.groupby(["part", "attribute"], sort=False):
         place = parts.index(part), next(i for i, names in enumerate(PLACES) if attribute in names)
-        used[place] = True
         _draw_attribute(axes[place], rows, factor, f"{part}, {attribute}")
-    for (row, column), ax in np.ndenumerate(axes):
-        if not used[row, column]:
+    for ax in axes.flat:
+        if not ax.lines:
             ax.set_axis_off()
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.yaxis.set_major_locator(MaxNLocator(5))

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from codesign_bench.analysis.champions import FINAL
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.looks import ordered
-from codesign_bench.analysis.style import captioned, count, font, letters, printable, short
+from codesign_bench.analysis.style import captioned, font, letters, printable, short, span
 from codesign_bench.analysis.tables import number
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
@@ -50,17 +50,12 @@ def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict
         runs = [run for run in collection.runs if run.env == env]
         if seed == "best":
             best = {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}}
-            about = f"best of {_range([len(collection.of(env, method)) for method in best])} seeds"
-            rows.append((f"{collection.title(env)}, {about}, {_range([run.steps for run in runs])} steps", best))
+            about = f"best of {span([len(collection.of(env, method)) for method in best])} seeds"
+            rows.append((f"{collection.title(env)}, {about}, {span([run.steps for run in runs])} steps", best))
             continue
         shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
         rows += [(f"{collection.title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
     return rows
-
-
-def _range(numbers: Sequence[int]) -> str:
-    low, high = count(min(numbers)), count(max(numbers))
-    return low if low == high else f"{low} to {high}"
 
 
 def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: bool = False) -> Tile | str:

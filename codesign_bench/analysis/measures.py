@@ -11,7 +11,7 @@ from codesign_bench.analysis import statistics
 from codesign_bench.analysis.collect import KEYS, Collection, Run
 from codesign_bench.analysis.comparable import mixed
 from codesign_bench.analysis.looks import ordered, ordered_envs
-from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count
+from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, span
 from codesign_bench.arrays import Array
 
 NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds")
@@ -183,14 +183,11 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
         return ["No runs."]
     keys = sorted({(run.env, run.method) for run in runs})
     per_curve = [len(collection.of(*key)) for key in keys]
-    said = []
+    steps, said = [run.steps for run in runs], []
     if min(per_curve) < PAPER_SEEDS:
-        seeds = f"{min(per_curve)}" if min(per_curve) == max(per_curve) else f"{min(per_curve)} to {max(per_curve)}"
-        said.append(f"{seeds} seed{'s' * (seeds != '1')} ({PAPER_SEEDS} in the full protocol)")
-    steps = sorted({run.steps for run in runs})
-    if steps[0] < PAPER_STEPS:
-        span = count(steps[0]) if count(steps[0]) == count(steps[-1]) else f"{count(steps[0])} to {count(steps[-1])}"
-        said.append(f"{span} steps ({count(PAPER_STEPS)} in the full protocol)")
+        said.append(f"{span(per_curve)} seed{'s' * (max(per_curve) > 1)} ({PAPER_SEEDS} in the full protocol)")
+    if min(steps) < PAPER_STEPS:
+        said.append(f"{span(steps)} steps ({count(PAPER_STEPS)} in the full protocol)")
     text = [f"Less than the full protocol: {', '.join(said)}."] if said else []
     if bands and min(per_curve) == 1:
         text.append("A single seed has no band.")
@@ -211,10 +208,7 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
 def cautions(collection: Collection, methods: Sequence[str] | None = None) -> list[str]:
     """What to know of intervals from few seeds."""
     keys = {(run.env, run.method) for run in collection.runs if methods is None or run.method in methods}
-    return about_intervals([len(used(collection, *key)) for key in keys])
-
-
-def about_intervals(seeds: Sequence[int]) -> list[str]:
+    seeds = [len(used(collection, *key)) for key in keys]
     single = ["A single seed has no interval."] if 1 in seeds else []
     few = any(1 < number < FEW_SEEDS for number in seeds)
     return single + (["Intervals from fewer than five seeds are too narrow."] if few else [])
@@ -227,11 +221,8 @@ def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str])
         names = [collection.label(method) for method in methods if not collection.of(env, method)]
         if names and len(names) < len(methods):
             absent.setdefault(", ".join(names), []).append(collection.title(env))
-    return [f"No runs of {names}{_in(titles, len(envs))}." for names, titles in absent.items()]
-
-
-def _in(titles: list[str], all_of_them: int) -> str:
-    return f" in {', '.join(titles)}" if len(titles) < all_of_them or all_of_them == 1 else ""
+    where = {names: f" in {', '.join(titles)}" if len(titles) < len(envs) or len(envs) == 1 else "" for names, titles in absent.items()}
+    return [f"No runs of {names}{place}." for names, place in where.items()]
 
 
 def _few(names: list[str], most: int = 3) -> str:

@@ -46,11 +46,7 @@ def perform(agent: Agent, seed: np.random.SeedSequence) -> Performance:
 def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]) -> Iterator[Array]:
     """Of a video: the designs on the way, then at most `seconds` of motion."""
     for title, design in shown.process:
-        picture = Picture(design, task, *size)
-        still = captioned(picture.frame(), f"{title}: {design.num_nodes} bodies")
-        picture.close()
-        for _ in range(round(SECONDS_PER_DESIGN * FRAMES_PER_SECOND)):
-            yield still
+        yield from [_still(task, design, size, f"{title}: {design.num_nodes} bodies")] * round(SECONDS_PER_DESIGN * FRAMES_PER_SECOND)
     picture = Picture(shown.design, task, *size)
     count = 0
     for step, pose in enumerate(shown.poses):
@@ -65,9 +61,11 @@ def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]
 
 def strip(task: Task, shown: Performance, size: tuple[int, int]) -> Array:
     """The design process side by side."""
-    tiles = []
-    for title, design in shown.process:
-        picture = Picture(design, task, *size)
-        tiles.append(captioned(picture.frame(), title))
-        picture.close()
-    return np.concatenate(tiles, axis=1)
+    return np.concatenate([_still(task, design, size, title) for title, design in shown.process], axis=1)
+
+
+def _still(task: Task, design: Design, size: tuple[int, int], caption: str) -> Array:
+    picture = Picture(design, task, *size)
+    pixels = captioned(picture.frame(), caption)
+    picture.close()
+    return pixels

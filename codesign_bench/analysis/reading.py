@@ -74,22 +74,9 @@ def read_run(path: Path, study: str) -> tuple[Run, pd.DataFrame]:
     charged = int(rows["steps"].iloc[-1])
     if charged > budget:
         raise ConfigError(f"its progress.csv goes to {charged} steps, beyond its budget of {budget}")
-    run = Run(
-        path=path,
-        study=study,
-        env=env,
-        method=method,
-        seed=seed,
-        config=config,
-        manifest=manifest,
-        status=str(status.get("status", "missing")),
-        reason=str(status.get("reason", "")),
-        steps=int(known["steps"].iloc[-1]),
-        charged=charged,
-        half_rows=half_rows,
-        nan_rows=len(rows) - len(known),
-    )
-    return run, rows
+    state, reason = str(status.get("status", "missing")), str(status.get("reason", ""))
+    steps, nan_rows = int(known["steps"].iloc[-1]), len(rows) - len(known)
+    return Run(path, study, env, method, seed, config, manifest, state, reason, steps, charged, half_rows, nan_rows), rows
 
 
 def read_progress(content: bytes) -> tuple[pd.DataFrame, int]:

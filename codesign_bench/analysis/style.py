@@ -50,6 +50,12 @@ def count(number: float) -> str:
     return f"{number:.3g}"
 
 
+def span(numbers: Sequence[float]) -> str:
+    """The least and the largest of them in words, or the one that all are."""
+    low, high = count(min(numbers)), count(max(numbers))
+    return low if low == high else f"{low} to {high}"
+
+
 RC: Any = {
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
