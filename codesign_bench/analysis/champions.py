@@ -19,7 +19,6 @@ class Champion:
     """A run's last champion; without a design where there is none on disk that can be read."""
 
     run: Run
-    value: float
     stored: StoredDesign | None
 
     @property
@@ -30,7 +29,7 @@ class Champion:
 def champion(collection: Collection, env: str, method: str) -> Champion | None:
     """Of the best run; None if there are no runs."""
     runs = collection.best_first(env, method)
-    return Champion(runs[0], collection.final(runs[0]), final_design(runs[0])) if runs else None
+    return Champion(runs[0], final_design(runs[0])) if runs else None
 
 
 def final_design(run: Run) -> StoredDesign | None:
@@ -51,17 +50,14 @@ def design_process(run: Run) -> list[StoredDesign]:
 def symmetries(collection: Collection, methods: tuple[str, ...]) -> pd.DataFrame:
     """One row per run with a design on disk: env, method, seed, bodies, sibling, left-right, mirror."""
     rows = []
-    for env in collection.envs:
-        for method in ordered(set(methods) & set(collection.methods)):
-            for run in collection.of(env, method):
-                stored = final_design(run)
-                if stored is None:
-                    continue
-                robot, plane = Robot.of(stored), stored.space.plane
-                scores = {
-                    "sibling": symmetry.sibling_symmetry(stored.design),
-                    "left-right": symmetry.left_right_symmetry(robot, plane),
-                    "mirror": symmetry.mirror_symmetry(robot, plane),
-                }
-                rows.append({"env": env, "method": method, "seed": run.seed, "bodies": robot.num_bodies, **scores})
+    for run in (run for env in collection.envs for method in ordered(methods) for run in collection.of(env, method)):
+        if (stored := final_design(run)) is None:
+            continue
+        robot, plane = Robot.of(stored), stored.space.plane
+        scores = {
+            "sibling": symmetry.sibling_symmetry(stored.design),
+            "left-right": symmetry.left_right_symmetry(robot, plane),
+            "mirror": symmetry.mirror_symmetry(robot, plane),
+        }
+        rows.append({"env": run.env, "method": run.method, "seed": run.seed, "bodies": robot.num_bodies, **scores})
     return pd.DataFrame(rows, columns=["env", "method", "seed", "bodies", "sibling", "left-right", "mirror"])

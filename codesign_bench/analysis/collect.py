@@ -11,32 +11,28 @@
                           method) the same, the best in front
 
 Runs are comparable when budget, environment, evaluation, the method's configuration and the versions of MuJoCo and of this
-package agree; the largest agreeing set stays and the others are left out by name. What was read is kept in
-<study>/.collected.npz, and only files that changed since are read again.
+package agree; the largest agreeing set stays and the others are left out by name.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from codesign_bench.analysis import looks
 from codesign_bench.analysis.comparable import LeftOut, comparable, differing, mixed
-from codesign_bench.analysis.reading import CACHE, NEEDED, Entry, Run, load_memory, read_if_changed, run_of, save_memory
+from codesign_bench.analysis.reading import NEEDED, Run, read_run
+from codesign_bench.analysis.reevaluations import Reevaluations, read_reevaluations
 from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 
-if TYPE_CHECKING:
-    from codesign_bench.analysis.reevaluations import Reevaluations
-
-__all__ = ["Collection", "LeftOut", "Run", "collect", "study_folder", "unlike"]
+__all__ = ["Collection", "LeftOut", "Run", "collect", "study_folder"]
 
 KEYS = ("study", "env", "method", "seed")
 
@@ -76,7 +72,8 @@ class Collection:
 
     def of(self, env: str, method: str) -> tuple[Run, ...]:
         """The runs of one curve, by seed."""
-        return self._by_curve.get((env, method), ())
+        mine = [run for run in self.runs if (run.env, run.method) == (env, method)]
+        return tuple(sorted(mine, key=lambda run: (run.study, run.seed)))
 
     def best_first(self, env: str, method: str) -> list[Run]:
         """The runs of one curve: those that got furthest first, among them by final return."""
@@ -112,22 +109,13 @@ class Collection:
             self.runs + other.runs,
             self.left_out + other.left_out,
             self.remarks + other.remarks,
-            (*self.forced, *other.forced, *unlike(self, other)),
+            (*self.forced, *other.forced, *differing(self.runs, other.runs)),
             self.notes + other.notes,
         )
 
     @cached_property
     def reevaluations(self) -> Reevaluations:
-        from codesign_bench.analysis.reevaluations import read
-
-        return read(self.runs)
-
-    @cached_property
-    def _by_curve(self) -> dict[tuple[str, str], tuple[Run, ...]]:
-        found = defaultdict(list)
-        for run in self.runs:
-            found[run.env, run.method].append(run)
-        return {key: tuple(sorted(runs, key=lambda run: (run.study, run.seed))) for key, runs in found.items()}
+        return read_reevaluations(self.runs)
 
     @cached_property
     def _by_run(self) -> dict[tuple[Any, ...], pd.DataFrame]:
@@ -135,35 +123,21 @@ class Collection:
 
 
 def collect(
-    results: Path,
-    study: str,
-    *,
-    force: bool = False,
-    envs: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    cache: bool = True,
+    results: Path, study: str, *, force: bool = False, envs: Sequence[str] | None = None, methods: Sequence[str] | None = None
 ) -> Collection:
     """Reads a study. `envs` and `methods` narrow it down before anything is compared."""
-    folder = study_folder(results, study)
-    paths = sorted(path for path in folder.glob("*/*/seed_*") if path.is_dir())
-    paths = [p for p in paths if (not envs or p.parts[-3] in envs) and (not methods or p.parts[-2] in methods)]
-    names = {path: str(path.relative_to(folder)) for path in paths}
-    known = load_memory(folder / CACHE) if cache else {}
-    entries = {path: read_if_changed(path, known.get(name)) for path, name in names.items()}
-    if cache and any(entry is not known.get(names[path]) for path, entry in entries.items()):
-        others = {name: entry for name, entry in known.items() if (folder / name).is_dir()}
-        save_memory(folder / CACHE, {**others, **{names[path]: entry for path, entry in entries.items()}})
-    read: list[Run] = []
+    read: list[tuple[Run, pd.DataFrame]] = []
     left_out: list[LeftOut] = []
-    for path, entry in entries.items():
-        run = run_of(path, study, entry)
-        if isinstance(run, Run):
-            read.append(run)
-        else:
-            left_out.append(LeftOut(path, run))
-    runs, others_out, forced = comparable(read, force)
-    table = _table(runs, [entries[run.path] for run in runs])
-    return Collection(study, table, tuple(runs), (*left_out, *others_out), (*_remarks(runs), *mixed(runs)), tuple(forced))
+    for path in sorted(path for path in study_folder(results, study).glob("*/*/seed_*") if path.is_dir()):
+        if (envs and path.parts[-3] not in envs) or (methods and path.parts[-2] not in methods):
+            continue
+        try:
+            read.append(read_run(path, study))
+        except ConfigError as error:
+            left_out.append(LeftOut(path, str(error)))
+    runs, others, forced = comparable([run for run, _ in read], force)
+    table = _table(runs, {run.path: rows for run, rows in read})
+    return Collection(study, table, tuple(runs), (*left_out, *others), (*_remarks(runs), *mixed(runs)), tuple(forced))
 
 
 def study_folder(results: Path, study: str) -> Path:
@@ -175,25 +149,13 @@ def study_folder(results: Path, study: str) -> Path:
     raise ConfigError(f"There is no study '{study}' in {results}; there are {', '.join(known) or 'none'}.")
 
 
-def unlike(mine: Collection, theirs: Collection) -> list[str]:
-    """In what two studies are not comparable, in words; the methods' own configurations may differ."""
-    return differing(mine.runs, theirs.runs)
-
-
-def _table(runs: Sequence[Run], entries: Sequence[Entry]) -> pd.DataFrame:
-    columns = list(dict.fromkeys(name for columns in (NEEDED, *(entry.columns for entry in entries)) for name in columns))
-    blocks = []
-    for entry in entries:
-        block = np.full((len(entry.values), len(columns)), np.nan)
-        block[:, [columns.index(name) for name in entry.columns]] = entry.values
-        blocks.append(block)
-    lengths = [len(block) for block in blocks]
-    table = pd.DataFrame(np.concatenate(blocks) if blocks else np.zeros((0, len(columns))), columns=columns)
-    for position, key in enumerate(KEYS):
-        kind = np.int64 if key == "seed" else object
-        column = np.repeat(np.array([getattr(run, key) for run in runs], dtype=kind), lengths)
-        table.insert(position, key, column if key == "seed" else pd.Series(column, dtype="str"))
-    return table.astype({"iteration": np.int64, "steps": np.int64}) if np.isfinite(table["iteration"]).all() else table
+def _table(runs: Sequence[Run], rows: Mapping[Path, pd.DataFrame]) -> pd.DataFrame:
+    first = [*KEYS, *NEEDED]
+    parts = [rows[run.path].assign(**{key: getattr(run, key) for key in KEYS}) for run in runs]
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=first, dtype=np.float64)
+    whole = np.isfinite(table["iteration"]).all()
+    table = table.astype({"steps": np.int64, **({"iteration": np.int64} if whole else {})})
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def _remarks(runs: Sequence[Run]) -> Iterable[str]:

@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis import looks, measures, style
-from codesign_bench.analysis.collect import Collection, collect, unlike
-from codesign_bench.analysis.comparable import own_differences
+from codesign_bench.analysis.collect import Collection, collect
+from codesign_bench.analysis.comparable import differing, own_differences
 from codesign_bench.analysis.tables import Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
@@ -33,7 +33,7 @@ def other_study(path: str, study: str, force: bool = False) -> Collection:
 
 def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd.DataFrame:
     """One row per environment and pair; refuses studies that are not comparable."""
-    problems = unlike(mine, theirs)
+    problems = differing(mine.runs, theirs.runs)
     if problems and not force:
         raise ConfigError(f"The studies are not comparable ({'; '.join(problems)}); with force=true they are compared all the same.")
     rows = []
@@ -88,38 +88,37 @@ def _notes(mine: Collection, theirs: Collection) -> list[str]:
     said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
     said += dict.fromkeys([*measures.cautions(mine), *measures.cautions(theirs)])
     said += [f"Not configured alike: {text}." for text in own_differences(mine.runs, theirs.runs)]
-    said += [f"Forced: {problem}." for problem in unlike(mine, theirs)]
+    said += [f"Forced: {problem}." for problem in differing(mine.runs, theirs.runs)]
     said += [f"{collection.study}: {text}" for collection in (mine, theirs) for text in measures.shortfall(collection, bands=False)]
     return said
 
 
 def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
     """Differences with intervals: pairs down, environments across."""
-    foot = style.wrapped(_notes(mine, theirs))
-    nothing = f"no {'evaluation' if set(mine.envs) & set(theirs.envs) else 'environment'} in common"
-    envs, pairs = list(dict.fromkeys(frame["env"])) or [""], [_pair(row, mine, theirs) for row in frame.to_dict("records")]
-    labels = list(dict.fromkeys(pairs))
-    height = 0.19 * len(labels) + 1.15 + 0.11 * len(foot)
-    canvas = Figure(figsize=(style.WIDTH, height))
-    left = 0.03 + 0.0068 * min(LONGEST, max(map(len, labels), default=0))
-    edges = {"left": left, "right": 0.98, "top": 1 - 0.45 / height, "bottom": (0.4 + 0.11 * len(foot)) / height}
-    grid = canvas.add_gridspec(1, len(envs), **edges, wspace=0.12)
-    for i, env in enumerate(envs):
-        axes = canvas.add_subplot(grid[0, i])
+    pairs = [_pair(row, mine, theirs) for row in frame.to_dict("records")]
+    places_of = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+    frame = frame.assign(place=[places_of[pair] for pair in pairs])
+    names, room = style.row_names(places_of, LONGEST)
+    envs = list(dict.fromkeys(frame["env"])) or [""]
+    height = 0.19 * len(names) + 0.3
+    canvas, places = style.panels(len(envs), len(envs), height, _notes(mine, theirs), left=room, top=0.45)
+    for i, (env, place) in enumerate(zip(envs, places, strict=True)):
+        axes = canvas.add_subplot(place)
         for row in frame[frame["env"] == env].to_dict("records"):
-            look, y = mine.looks[row["method"]], labels.index(_pair(row, mine, theirs))
+            look, y = mine.looks[row["method"]], row["place"]
             if np.isfinite(row["low"]):
                 axes.plot([row["low"], row["high"]], [y, y], color=look.colour, lw=3, alpha=0.4, solid_capstyle="butt")
             axes.plot(row["difference"], y, marker=look.marker, color=look.colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
-        axes.set_yticks(range(len(labels)), [style.plain(style.short(text, LONGEST)) for text in labels] if i == 0 else [""] * len(labels))
-        axes.set_ylim(max(len(labels), 1) - 0.5, -0.6)
-        axes.tick_params(axis="y", length=0)
-        axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
+        style.rows_down(axes, names if i == 0 else [""] * len(names))
+        axes.grid(axis="y")
+        axes.xaxis.set_major_formatter(lambda value, _: style.count(value))
         axes.locator_params(axis="x", nbins=4)
-        axes.set_title(style.plain(mine.title(env)) if env else nothing)
-    canvas.suptitle(style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}"), fontsize=8, y=1 - 0.06 / height)
-    style.note(canvas, foot)
+        axes.set_title(style.plain(mine.title(env)))
+    if frame.empty:
+        axes.set_title(f"no {'evaluation' if set(mine.envs) & set(theirs.envs) else 'environment'} in common")
+    title = style.plain(f"difference of the mean return: {mine.study} minus {theirs.study}")
+    canvas.suptitle(title, fontsize=8, y=1 - 0.06 / canvas.get_figheight())
     return canvas
 
 

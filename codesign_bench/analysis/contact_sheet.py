@@ -8,7 +8,8 @@ from codesign_bench.simulation.rendering import Picture
 from codesign_bench.simulation.showing import grown_design, starting_pose
 from codesign_bench.tasks import TASKS, make_task
 
-TILE = (480, 360)
+TILE, GUTTER = (480, 360), 3
+"""Pixels of a tile, and of white along its edges."""
 
 
 def contact_sheet(seed: int, agents: int) -> Image.Image:
@@ -27,9 +28,6 @@ def contact_sheet(seed: int, agents: int) -> Image.Image:
             picture = Picture(design, task, width=2 * width, height=2 * height)
             tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
             picture.close()
-            sheet.paste(tile, (width * column, band + height * row))
-    for column in range(1, len(TASKS)):
-        draw.line([(width * column, 0), (width * column, sheet.height)], fill="white", width=6)
-    for row in range(1, agents):
-        draw.line([(0, band + height * row), (sheet.width, band + height * row)], fill="white", width=6)
+            inner = tile.crop((GUTTER, GUTTER, width - GUTTER, height - GUTTER))
+            sheet.paste(inner, (width * column + GUTTER, band + height * row + GUTTER))
     return sheet

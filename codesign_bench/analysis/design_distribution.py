@@ -51,13 +51,11 @@ def draw_distribution(table: pd.DataFrame, title: str) -> Any:
     figure = Figure(figsize=(PANEL[0] * len(PLACES), PANEL[1] * len(parts) + 0.9), layout="constrained")
     axes = figure.subplots(len(parts), len(PLACES), sharex=True, sharey=True, squeeze=False)
     unit, factor = ("million", 1e6) if table["steps"].max() >= 2e6 else ("thousand", 1e3)
-    used = np.zeros(axes.shape, dtype=bool)
     for (part, attribute), rows in table.groupby(["part", "attribute"], sort=False):
         place = parts.index(part), next(i for i, names in enumerate(PLACES) if attribute in names)
-        used[place] = True
         _draw_attribute(axes[place], rows, factor, f"{part}, {attribute}")
-    for (row, column), ax in np.ndenumerate(axes):
-        if not used[row, column]:
+    for ax in axes.flat:
+        if not ax.lines:
             ax.set_axis_off()
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.yaxis.set_major_locator(MaxNLocator(5))
@@ -85,10 +83,3 @@ def _draw_attribute(ax: Any, rows: pd.DataFrame, factor: float, name: str) -> No
 
 def _metres(value: float) -> str:
     return f"{value:.3f}".replace("-0.000", "0.000")
-
-
-def save_distribution(run: Path, title: str, out: Path) -> pd.DataFrame:
-    """Draws the run's table into a file; returns what was drawn."""
-    table = read_distribution(run)
-    draw_distribution(table, title).savefig(out, dpi=170)
-    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,31 +68,25 @@ class View:
         return robot.moved(np.array([0, 0, self.ground.top - low]))
 
 
-def extent(robots: Iterable[Robot], view: View) -> tuple[float, float, float, float]:
-    """Left, right, bottom, top that hold all of them as they stand."""
-    low, high = np.full(2, np.inf), np.full(2, -np.inf)
-    for robot in map(view.standing, robots):
-        ends = view.flat(np.concatenate([robot.start, robot.end]))
-        radius = np.concatenate([robot.radius, robot.radius])[:, None]
-        low, high = np.minimum(low, (ends - radius).min(axis=0)), np.maximum(high, (ends + radius).max(axis=0))
-    if not np.isfinite(low).all():
-        low, high = np.zeros(2), np.ones(2)
-    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+def extent(robot: Robot, view: View) -> tuple[float, float, float, float]:
+    """Left, right, bottom, top that hold it as it stands."""
+    robot = view.standing(robot)
+    ends, radius = view.flat(np.stack([robot.start, robot.end])), robot.radius[:, None]
+    (left, bottom), (right, top) = (ends - radius).min(axis=(0, 1)), (ends + radius).max(axis=(0, 1))
+    return float(left), float(right), float(bottom), float(top)
 
 
 def window(robots: Sequence[Robot], view: View, margin: float = 0.08) -> tuple[float, float]:
     """Width and height in metres in which each of the robots fits, the same for all."""
-    spans = [extent([robot], view) for robot in robots] or [(0.0, 1.0, 0.0, 1.0)]
-    wide = max(right - left for left, right, _, _ in spans) * (1 + 2 * margin)
-    tall = max(top - bottom for _, _, bottom, top in spans) * (1 + 2 * margin)
-    return wide, tall
+    left, right, bottom, top = np.array([extent(robot, view) for robot in robots]).T
+    return float((right - left).max()) * (1 + 2 * margin), float((top - bottom).max()) * (1 + 2 * margin)
 
 
 def draw(axes: Axes, robot: Robot, view: View, size: tuple[float, float] | None = None, hinges: bool = True, ahead: float = 0.0) -> None:
     """Draws a robot as it stands, in the middle of a window of `size` metres (by default: one that just holds it), and as many metres
     more in front of it as asked for."""
     robot = view.standing(robot)
-    left, right, bottom, top = extent([robot], view)
+    left, right, bottom, top = extent(robot, view)
     wide, tall = size or (1.16 * (right - left), 1.16 * (top - bottom))
     wide, tall = _filling(axes, wide + ahead, tall)
     middle = (left + right + ahead) / 2

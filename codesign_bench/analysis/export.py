@@ -13,7 +13,6 @@ import yaml
 
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.measures import shortfall
-from codesign_bench.analysis.reading import CACHE
 from codesign_bench.errors import ConfigError, StorageError
 
 KEPT = (".csv", ".json", ".xml", ".png", ".yaml")
@@ -56,13 +55,13 @@ def export(collection: Collection, out: Path, snapshots: bool, largest: int) -> 
 
 
 def _not_exported(folder: Path) -> str | None:
-    """The first file of a folder that is not as an export left it; None if all are. What figures remember of a study is no loss."""
+    """The first file of a folder that is not as an export left it; None if all are."""
     try:
         listed = json.loads((folder / LIST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         listed = {}
     found = _checksums(folder)
-    return next((name for name, checksum in found.items() if name not in (LIST, CACHE) and listed.get(name) != checksum), None)
+    return next((name for name, checksum in found.items() if name != LIST and listed.get(name) != checksum), None)
 
 
 def _checksums(folder: Path) -> dict[str, str]:

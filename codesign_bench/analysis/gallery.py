@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from codesign_bench.analysis.champions import FINAL, Champion
+from codesign_bench.analysis.champions import FINAL
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.looks import ordered
-from codesign_bench.analysis.style import count, font
+from codesign_bench.analysis.style import captioned, font, letters, printable, short, span
 from codesign_bench.analysis.tables import number
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
@@ -34,19 +34,13 @@ INK, FAINT = "#222222", "#777777"
 
 @dataclass(frozen=True)
 class Tile:
-    """A champion in its task; poses [frames, coordinates] are FRAMES_PER_SECOND apart."""
+    """The champion of a run in its task; poses [frames, coordinates] are FRAMES_PER_SECOND apart."""
 
-    champion: Champion
+    run: Run
+    value: float
     task: Task
     poses: Array
     ended: bool
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """Why there is nothing to draw in a place."""
-
-    reason: str
 
 
 def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict[str, Run]]]:
@@ -55,39 +49,30 @@ def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict
     for env in collection.envs:
         runs = [run for run in collection.runs if run.env == env]
         if seed == "best":
-            about = f"best of {_range([len(collection.of(env, method)) for method in {run.method for run in runs}])} seeds"
-            rows.append(
-                (
-                    f"{collection.title(env)}, {about}, {_range([run.steps for run in runs])} steps",
-                    {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}},
-                )
-            )
+            best = {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}}
+            about = f"best of {span([len(collection.of(env, method)) for method in best])} seeds"
+            rows.append((f"{collection.title(env)}, {about}, {span([run.steps for run in runs])} steps", best))
             continue
         shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
         rows += [(f"{collection.title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
     return rows
 
 
-def _range(numbers: Sequence[int]) -> str:
-    low, high = count(min(numbers)), count(max(numbers))
-    return low if low == high else f"{low} to {high}"
-
-
-def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: bool = False) -> Tile | Nothing:
+def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: bool = False) -> Tile | str:
+    """What to draw in a place, or why there is nothing."""
     if run is None:
-        return Nothing(LEFT_OUT if left_out else NO_RUN)
+        return LEFT_OUT if left_out else NO_RUN
     try:
         stored = StoredDesign.load(run.path / FINAL)
         task = task_from_config(run.config["env"]).starting_from(stored.design, stored.space)
         motion = motion_of(run, stored.design, seconds) if seconds > 0 else None
-        start = starting_pose(stored.design, task, np.random.default_rng(run.seed))[None] if motion is None else None
+        if motion is None:
+            poses, ended = starting_pose(stored.design, task, np.random.default_rng(run.seed))[None], False
+        else:
+            poses, ended = motion_frames(motion, seconds), motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds
     except CodesignError as error:
-        return Nothing(str(error))
-    champion = Champion(run, collection.final(run), stored)
-    if motion is None:
-        assert start is not None
-        return Tile(champion, task, start, ended=False)
-    return Tile(champion, task, motion_frames(motion, seconds), motion.ended and len(motion.poses) * motion.seconds_per_frame <= seconds)
+        return str(error)
+    return Tile(run, collection.final(run), task, poses, ended)
 
 
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
@@ -127,7 +112,7 @@ class Sheet:
         draw = ImageDraw.Draw(self.blank)
         for column, title in enumerate(columns):
             centre = (column * width + width // 2, self.band // 2)
-            draw.text(centre, _short(title, width, self.font), fill=INK, font=font(self.font), anchor="mm")
+            draw.text(centre, short(printable(title), letters(width, self.font)), fill=INK, font=font(self.font), anchor="mm")
         for row, title in enumerate(rows):
             draw.text((self.font // 2, self.top(row) - self.band // 2), title, fill=INK, font=font(self.font), anchor="lm")
 
@@ -142,50 +127,22 @@ class Sheet:
         return image
 
 
-def _short(text: str, width: int, size: int) -> str:
-    """User-supplied names may be long, or hold what a font cannot draw."""
-    clean = "".join(c if c.isprintable() else "?" for c in text)
-    most = max(4, int(1.7 * width / size))
-    return clean if len(clean) <= most else clean[: most - 1] + "…"
-
-
-def _captioned(pixels: Array, lines: Sequence[str], colour: str = INK) -> Array:
-    image = Image.fromarray(pixels)
-    size = max(11, image.height // 20)
-    draw = ImageDraw.Draw(image)
-    for i, line in enumerate(lines):
-        text = _short(line, image.width, size)
-        draw.text((size // 2, size // 2 + round(1.25 * size) * i), text, fill=colour, font=font(size), stroke_width=2, stroke_fill="white")
-    return np.asarray(image)
-
-
-def _wrapped(text: str, width: int, height: int) -> list[str]:
-    most = max(4, int(1.7 * width / max(11, height // 20)))
-    words, lines = text.split(), [""]
-    for word in words:
-        if len(lines[-1]) + len(word) + 1 > most and lines[-1]:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    return lines
-
-
-def drawn_tile(tile: Tile | Nothing, distance: float, width: int, height: int) -> Iterator[Array]:
+def drawn_tile(tile: Tile | str, distance: float, width: int, height: int) -> Iterator[Array]:
     """The frames of a tile, one for a picture of something that does not move."""
-    if isinstance(tile, Nothing):
-        blank = np.full((height, width, 3), 245, dtype=np.uint8)
-        yield _captioned(blank, _wrapped(tile.reason, width, height), FAINT)
+    if isinstance(tile, str):
+        yield captioned(np.full((height, width, 3), 245, dtype=np.uint8), tile, colour=FAINT)
         return
-    champion, design = tile.champion, tile.task.initial_design
-    facts = f"return {number(champion.value)}, {design.num_nodes} bodies, seed {champion.run.seed}"
+    design = tile.task.initial_design
+    facts = f"return {number(tile.value)}, {design.num_nodes} bodies, seed {tile.run.seed}"
     picture = Picture(design, tile.task, width, height)
     picture.keep_distance(distance)
     for i, pose in enumerate(tile.poses):
         last = tile.ended and i == len(tile.poses) - 1 and len(tile.poses) > 1
-        yield _captioned(picture.frame(pose), [facts, *([f"ended at {i / FRAMES_PER_SECOND:.1f} s"] if last else [])])
+        yield captioned(picture.frame(pose), facts, *([f"ended at {i / FRAMES_PER_SECOND:.1f} s"] if last else []))
     picture.close()
 
 
-def common_distance(tiles: Sequence[Tile | Nothing], width: int, height: int) -> float:
+def common_distance(tiles: Sequence[Tile | str], width: int, height: int) -> float:
     """Of the camera that frames every champion of a row in its first pose."""
     found = [0.0]
     for tile in tiles:
@@ -196,14 +153,14 @@ def common_distance(tiles: Sequence[Tile | Nothing], width: int, height: int) ->
     return max(found)
 
 
-def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile | Nothing]:
+def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile | str]:
     """Draws the champions into a picture or a video; returns what was drawn."""
     video = out.suffix == ".mp4"
     rows, methods = chosen_runs(collection, seed), ordered({*collection.methods, *(left.path.parts[-2] for left in collection.left_out)})
     if not rows:
         raise ConfigError(f"The study '{collection.study}' has no runs to show{'' if seed in ('best', 'all') else f' with seed {seed}'}.")
     sheet = Sheet([title for title, _ in rows], [collection.label(method) for method in methods], width, height)
-    tiles: list[Tile | Nothing] = []
+    tiles: list[Tile | str] = []
     films = []
     for row, (_, runs) in enumerate(rows):
         length = seconds if video else 0.0

@@ -1,6 +1,7 @@
 """What the tables and figures measure: one row per run (`finals`), one per curve (`summary`), one per pair (`pairwise`)."""
 
 from collections.abc import Sequence
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from codesign_bench.analysis import statistics
 from codesign_bench.analysis.collect import KEYS, Collection, Run
 from codesign_bench.analysis.comparable import mixed
 from codesign_bench.analysis.looks import ordered, ordered_envs
-from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count
+from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, span
 from codesign_bench.arrays import Array
 
 NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds")
@@ -26,31 +27,21 @@ def finals(collection: Collection) -> pd.DataFrame:
     whether it got as far as the longest run of its environment: only then final and area compare with others'. Areas of an
     environment begin alike, where all of its methods have been evaluated. Then the last value of every other metric in progress.csv,
     the task's own among them."""
-    rows = []
+    runs, again = collection.runs, collection.reevaluations
+    horizon = {env: collection.horizon(env) for env in collection.envs}
+    begin = {env: max(_first(collection, env, run.method) for run in runs if run.env == env) for env in collection.envs}
     metrics = [name for name in collection.table.columns if name not in (*KEYS, *NOT_METRICS)]
-    begins = {env: _begin(collection, env) for env in collection.envs}
-    again = collection.reevaluations
-    for run in collection.runs:
-        horizon = collection.horizon(run.env)
-        steps, values = collection.curve(run)
-        rows.append(
-            {
-                "study": run.study,
-                "env": run.env,
-                "method": run.method,
-                "seed": run.seed,
-                "steps": run.steps,
-                "final": float(values[-1]),
-                "area": statistics.area_under_curve(steps, values, begins[run.env], horizon),
-                "seconds": last(collection, run, "seconds"),
-                "reached": run.steps >= horizon,
-                "reevaluated": again.agents[run.path].return_mean if run.path in again.agents else np.nan,
-                "retrained": again.controllers[run.path].return_mean if run.path in again.controllers else np.nan,
-                **{name: last(collection, run, name) for name in metrics},
-            }
-        )
-    columns = ["study", "env", "method", "seed", "steps", "final", "area", "seconds", "reached", "reevaluated", "retrained"]
-    return pd.DataFrame(rows, columns=[*columns, *metrics])
+    columns = {
+        **{key: [getattr(run, key) for run in runs] for key in (*KEYS, "steps")},
+        "final": [collection.final(run) for run in runs],
+        "area": [statistics.area_under_curve(*collection.curve(run), begin[run.env], horizon[run.env]) for run in runs],
+        "seconds": [last(collection, run, "seconds") for run in runs],
+        "reached": np.array([run.steps >= horizon[run.env] for run in runs], dtype=bool),
+        "reevaluated": [again.agents[run.path].return_mean if run.path in again.agents else np.nan for run in runs],
+        "retrained": [again.controllers[run.path].return_mean if run.path in again.controllers else np.nan for run in runs],
+        **{name: [last(collection, run, name) for run in runs] for name in metrics},
+    }
+    return pd.DataFrame(columns)
 
 
 def last(collection: Collection, run: Run, metric: str) -> float:
@@ -59,10 +50,9 @@ def last(collection: Collection, run: Run, metric: str) -> float:
     return float(values[-1]) if len(values) else np.nan
 
 
-def _begin(collection: Collection, env: str) -> float:
-    """The latest of the methods' first evaluations."""
-    methods = {run.method for run in collection.runs if run.env == env}
-    return max(min(float(collection.curve(run)[0][0]) for run in collection.of(env, method)) for method in methods)
+def _first(collection: Collection, env: str, method: str) -> float:
+    """Steps of a method's first evaluation."""
+    return min(float(collection.curve(run)[0][0]) for run in collection.of(env, method))
 
 
 def used(collection: Collection, env: str, method: str) -> list[Run]:
@@ -73,7 +63,7 @@ def used(collection: Collection, env: str, method: str) -> list[Run]:
 
 def levels(frame: pd.DataFrame) -> dict[str, float]:
     """Per environment: the best method's mean final return, over runs that reached the end."""
-    done = frame[frame["reached"].astype(bool)]
+    done = frame[frame["reached"]]
     return {env: float(rows.groupby("method")["final"].mean().max()) for env, rows in done.groupby("env")}
 
 
@@ -84,43 +74,23 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
     at the runs' own ends and `steps` says where; `complete` is False then."""
     frame, rows = finals(collection), []
     best = levels(frame)
-    for env in ordered_envs(frame["env"]):
-        for method in ordered(frame.loc[frame["env"] == env, "method"]):
-            mine = frame[(frame["env"] == env) & (frame["method"] == method)]
-            done = mine[mine["reached"].astype(bool)]
-            counted = done if len(done) else mine
-            mean, std = statistics.mean_and_std(counted["final"])
-            area, area_std = statistics.mean_and_std(counted["area"])
-            fresh, fresh_std = statistics.mean_and_std(counted["reevaluated"])
-            retrained, retrained_std = statistics.mean_and_std(counted["retrained"])
-            iqm = statistics.interquartile_mean([counted["final"]])
-            to_level = _steps_to_level(collection, env, method, fraction * best.get(env, np.nan))
-            rows.append(
-                {
-                    "env": env,
-                    "method": method,
-                    "seeds": len(done),
-                    "runs": len(mine),
-                    "steps": int(counted["steps"].min()),
-                    "complete": bool(len(done)),
-                    "mean": mean,
-                    "std": std,
-                    "iqm": iqm.value,
-                    "low": iqm.low,
-                    "high": iqm.high,
-                    "area": area,
-                    "area_std": area_std,
-                    "steps_to_level": float(np.median(to_level)) if to_level else np.nan,
-                    "reached_level": int(np.isfinite(to_level).sum()),
-                    "level_runs": len(to_level),
-                    "first": min(float(collection.curve(run)[0][0]) for run in collection.of(env, method)),
-                    "seconds": float(counted["seconds"].mean()),
-                    "reevaluated": fresh,
-                    "reevaluated_std": fresh_std,
-                    "retrained": retrained,
-                    "retrained_std": retrained_std,
-                }
-            )
+    for env, method in product(collection.envs, collection.methods):
+        mine = frame[(frame["env"] == env) & (frame["method"] == method)]
+        if mine.empty:
+            continue
+        done = mine[mine["reached"]]
+        counted = mine if done.empty else done
+        iqm = statistics.interquartile_mean([counted["final"]])
+        to_level = _steps_to_level(collection, env, method, fraction * best.get(env, np.nan))
+        row = {"env": env, "method": method, "seeds": len(done), "runs": len(mine), "complete": not done.empty}
+        row |= {"steps": int(counted["steps"].min()), "first": _first(collection, env, method), "seconds": float(counted["seconds"].mean())}
+        row |= {"iqm": iqm.value, "low": iqm.low, "high": iqm.high}
+        row |= {"steps_to_level": float(np.median(to_level)) if to_level else np.nan, "level_runs": len(to_level)}
+        row["reached_level"] = int(np.isfinite(to_level).sum())
+        row["mean"], row["std"] = statistics.mean_and_std(counted["final"])
+        for name in ("area", "reevaluated", "retrained"):
+            row[name], row[f"{name}_std"] = statistics.mean_and_std(counted[name])
+        rows.append(row)
     return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
 
 
@@ -141,15 +111,14 @@ SUMMARY_COLUMNS = [
 
 def scores(frame: pd.DataFrame, method: str, envs: Sequence[str]) -> list[Array]:
     """Final returns of the runs that reached the end, one array per environment."""
-    done = frame[frame["reached"].astype(bool) & (frame["method"] == method)]
+    done = frame[frame["reached"] & (frame["method"] == method)]
     return [done.loc[done["env"] == env, "final"].to_numpy(np.float64) for env in envs]
 
 
 def normalised(frame: pd.DataFrame) -> pd.DataFrame:
     """`final` as a share of the best method's mean in the same environment; environments where that is not positive drop out."""
-    best = levels(frame)
-    usable = frame[frame["env"].map(lambda env: best.get(env, np.nan) > 0).astype(bool)]
-    return usable.assign(final=usable["final"] / usable["env"].map(best).astype(float))
+    best = frame["env"].map(levels(frame)).astype(float)
+    return frame.assign(final=frame["final"] / best)[best > 0]
 
 
 def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
@@ -157,18 +126,12 @@ def pairwise(frame: pd.DataFrame) -> pd.DataFrame:
     that `method` beats `other`, Cliff's delta and Hedges' g. The rows with env "all" average the probability over the environments
     that both have."""
     rows = []
-    methods = ordered(frame["method"])
-    envs = ordered_envs(frame["env"])
-    for i, method in enumerate(methods):
-        for other in methods[i + 1 :]:
-            shared = []
-            for env in envs:
-                (a,), (b,) = scores(frame, method, [env]), scores(frame, other, [env])
-                if len(a) and len(b):
-                    shared.append((a, b))
-                    rows.append({"env": env, "method": method, "other": other, **pair([a], [b])})
-            if len(shared) > 1:
-                rows.append({"env": "all", "method": method, "other": other, **pair([a for a, _ in shared], [b for _, b in shared])})
+    for method, other in combinations(ordered(frame["method"]), 2):
+        both = {env: (*scores(frame, method, [env]), *scores(frame, other, [env])) for env in ordered_envs(frame["env"])}
+        shared = {env: (a, b) for env, (a, b) in both.items() if len(a) and len(b)}
+        rows += [{"env": env, "method": method, "other": other, **pair([a], [b])} for env, (a, b) in shared.items()]
+        if len(shared) > 1:
+            rows.append({"env": "all", "method": method, "other": other, **pair(*zip(*shared.values(), strict=True))})
     return pd.DataFrame(rows, columns=PAIR_COLUMNS)
 
 
@@ -178,25 +141,16 @@ PAIR_COLUMNS = [
 ]
 
 
-def pair(a: list[Array], b: list[Array]) -> dict[str, Any]:
+def pair(a: Sequence[Array], b: Sequence[Array]) -> dict[str, Any]:
     """The numbers of a pair, from the returns of both in each environment; of several environments only what needs no common scale."""
     chance = statistics.probability_of_improvement(a, b)
-    single = len(a) == 1
-    gap = statistics.difference_of_means(a[0], b[0]) if single else statistics.Estimate(np.nan, np.nan, np.nan, 0)
-    return {
-        "runs": sum(map(len, a)),
-        "other_runs": sum(map(len, b)),
-        "mean": float(a[0].mean()) if single else np.nan,
-        "other_mean": float(b[0].mean()) if single else np.nan,
-        "difference": gap.value,
-        "low": gap.low,
-        "high": gap.high,
-        "improvement": chance.value,
-        "improvement_low": chance.low,
-        "improvement_high": chance.high,
-        "cliffs_delta": 2 * chance.value - 1,
-        "hedges_g": statistics.hedges_g(a[0], b[0]) if single else np.nan,
-    }
+    row = {"runs": sum(map(len, a)), "other_runs": sum(map(len, b)), "cliffs_delta": 2 * chance.value - 1}
+    row |= {"improvement": chance.value, "improvement_low": chance.low, "improvement_high": chance.high}
+    if len(a) == 1:
+        gap = statistics.difference_of_means(a[0], b[0])
+        row |= {"mean": float(a[0].mean()), "other_mean": float(b[0].mean()), "hedges_g": statistics.hedges_g(a[0], b[0])}
+        row |= {"difference": gap.value, "low": gap.low, "high": gap.high}
+    return row
 
 
 def grid(collection: Collection, env: str) -> Array:
@@ -229,14 +183,11 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
         return ["No runs."]
     keys = sorted({(run.env, run.method) for run in runs})
     per_curve = [len(collection.of(*key)) for key in keys]
-    said = []
+    steps, said = [run.steps for run in runs], []
     if min(per_curve) < PAPER_SEEDS:
-        seeds = f"{min(per_curve)}" if min(per_curve) == max(per_curve) else f"{min(per_curve)} to {max(per_curve)}"
-        said.append(f"{seeds} seed{'s' * (seeds != '1')} ({PAPER_SEEDS} in the full protocol)")
-    steps = sorted({run.steps for run in runs})
-    if steps[0] < PAPER_STEPS:
-        span = count(steps[0]) if count(steps[0]) == count(steps[-1]) else f"{count(steps[0])} to {count(steps[-1])}"
-        said.append(f"{span} steps ({count(PAPER_STEPS)} in the full protocol)")
+        said.append(f"{span(per_curve)} seed{'s' * (max(per_curve) > 1)} ({PAPER_SEEDS} in the full protocol)")
+    if min(steps) < PAPER_STEPS:
+        said.append(f"{span(steps)} steps ({count(PAPER_STEPS)} in the full protocol)")
     text = [f"Less than the full protocol: {', '.join(said)}."] if said else []
     if bands and min(per_curve) == 1:
         text.append("A single seed has no band.")
@@ -257,10 +208,7 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
 def cautions(collection: Collection, methods: Sequence[str] | None = None) -> list[str]:
     """What to know of intervals from few seeds."""
     keys = {(run.env, run.method) for run in collection.runs if methods is None or run.method in methods}
-    return about_intervals([len(used(collection, *key)) for key in keys])
-
-
-def about_intervals(seeds: Sequence[int]) -> list[str]:
+    seeds = [len(used(collection, *key)) for key in keys]
     single = ["A single seed has no interval."] if 1 in seeds else []
     few = any(1 < number < FEW_SEEDS for number in seeds)
     return single + (["Intervals from fewer than five seeds are too narrow."] if few else [])
@@ -273,11 +221,8 @@ def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str])
         names = [collection.label(method) for method in methods if not collection.of(env, method)]
         if names and len(names) < len(methods):
             absent.setdefault(", ".join(names), []).append(collection.title(env))
-    return [f"No runs of {names}{_in(titles, len(envs))}." for names, titles in absent.items()]
-
-
-def _in(titles: list[str], all_of_them: int) -> str:
-    return f" in {', '.join(titles)}" if len(titles) < all_of_them or all_of_them == 1 else ""
+    where = {names: f" in {', '.join(titles)}" if len(titles) < len(envs) or len(envs) == 1 else "" for names, titles in absent.items()}
+    return [f"No runs of {names}{place}." for names, place in where.items()]
 
 
 def _few(names: list[str], most: int = 3) -> str:

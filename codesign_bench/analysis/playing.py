@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageDraw
 
-from codesign_bench.analysis.style import font
+from codesign_bench.analysis.style import captioned
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.design_process import design_process
@@ -47,11 +46,7 @@ def perform(agent: Agent, seed: np.random.SeedSequence) -> Performance:
 def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]) -> Iterator[Array]:
     """Of a video: the designs on the way, then at most `seconds` of motion."""
     for title, design in shown.process:
-        picture = Picture(design, task, *size)
-        still = _captioned(picture.frame(), f"{title}: {design.num_nodes} bodies")
-        picture.close()
-        for _ in range(round(SECONDS_PER_DESIGN * FRAMES_PER_SECOND)):
-            yield still
+        yield from [_still(task, design, size, f"{title}: {design.num_nodes} bodies")] * round(SECONDS_PER_DESIGN * FRAMES_PER_SECOND)
     picture = Picture(shown.design, task, *size)
     count = 0
     for step, pose in enumerate(shown.poses):
@@ -60,22 +55,17 @@ def frames(task: Task, shown: Performance, seconds: float, size: tuple[int, int]
             break
         if now * FRAMES_PER_SECOND >= count - 1e-6:
             count += 1
-            yield _captioned(picture.frame(pose), f"{now:.1f} s, x = {pose[0]:.1f} m")
+            yield captioned(picture.frame(pose), f"{now:.1f} s, x = {pose[0]:.1f} m")
     picture.close()
 
 
 def strip(task: Task, shown: Performance, size: tuple[int, int]) -> Array:
     """The design process side by side."""
-    tiles = []
-    for title, design in shown.process:
-        picture = Picture(design, task, *size)
-        tiles.append(_captioned(picture.frame(), title))
-        picture.close()
-    return np.concatenate(tiles, axis=1)
+    return np.concatenate([_still(task, design, size, title) for title, design in shown.process], axis=1)
 
 
-def _captioned(pixels: Array, text: str) -> Array:
-    image = Image.fromarray(pixels)
-    size = max(14, image.height // 24)
-    ImageDraw.Draw(image).text((size, size // 2), text, fill="#222222", font=font(size))
-    return np.asarray(image)
+def _still(task: Task, design: Design, size: tuple[int, int], caption: str) -> Array:
+    picture = Picture(design, task, *size)
+    pixels = captioned(picture.frame(), caption)
+    picture.close()
+    return pixels

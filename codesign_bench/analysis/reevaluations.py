@@ -25,10 +25,8 @@ class Reevaluations:
     left_out: tuple[str, ...]
 
 
-def read(runs: Sequence[Run]) -> Reevaluations:
+def read_reevaluations(runs: Sequence[Run]) -> Reevaluations:
     current: dict[Path, Reevaluation] = {}
-    agents: list[tuple[Run, FreshEpisodes]] = []
-    controllers: list[tuple[Run, FreshEpisodes]] = []
     said = []
     for run in runs:
         try:
@@ -43,9 +41,9 @@ def read(runs: Sequence[Run]) -> Reevaluations:
             said.append(f"{run.name} was re-evaluated at {found.agent.steps} steps and {why} ({run.charged}); its numbers are left out.")
             continue
         current[run.path] = found
-        agents.append((run, found.agent))
-        if found.controller is not None:
-            controllers.append((run, found.controller))
+    again = [(run, current[run.path]) for run in runs if run.path in current]
+    agents = [(run, found.agent) for run, found in again]
+    controllers = [(run, found.controller) for run, found in again if found.controller is not None]
     kept_agents, unlike_agents = _agreeing(agents, lambda fresh: (fresh.episodes,), "{} fresh episodes")
     kept_controllers, unlike = _agreeing(controllers, lambda fresh: (fresh.steps, fresh.episodes), "controller of {:,} steps, {} episodes")
     return Reevaluations(current, kept_agents, kept_controllers, (*said, *unlike_agents, *unlike))

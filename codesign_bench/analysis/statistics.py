@@ -38,12 +38,6 @@ def mean_and_std(values: ArrayLike) -> tuple[float, float]:
     return (float(x.mean()) if len(x) else np.nan, float(x.std(ddof=1)) if len(x) > 1 else np.nan)
 
 
-def interquartile_mean_of(values: ArrayLike) -> float:
-    """The mean without the lowest and the highest quarter (rounded down to whole runs)."""
-    x = _finite(values)
-    return float(stats.trim_mean(x, 0.25)) if len(x) else np.nan
-
-
 def hedges_g(a: ArrayLike, b: ArrayLike) -> float:
     """Difference of the means in pooled standard deviations, corrected for few seeds."""
     x, y = _finite(a), _finite(b)
@@ -55,10 +49,6 @@ def hedges_g(a: ArrayLike, b: ArrayLike) -> float:
 
 
 # ---- intervals -------------------------------------------------------------------------------------------------------
-
-
-def mean(strata: Strata, repetitions: int = REPETITIONS) -> Estimate:
-    return _estimate(strata, lambda drawn: np.concatenate(drawn, axis=-1).mean(axis=-1), repetitions)
 
 
 def interquartile_mean(strata: Strata, repetitions: int = REPETITIONS) -> Estimate:
@@ -92,10 +82,9 @@ def performance_profile(strata: Strata, levels: ArrayLike, repetitions: int = RE
     def shares(drawn: list[Array]) -> Array:
         return np.asarray(np.mean([(x[..., None] > at).mean(axis=-2) for x in drawn], axis=0))
 
-    samples = _cleaned(strata)
+    samples = [_finite(x) for x in strata]
     if not samples:
-        empty = np.full(at.shape, np.nan)
-        return empty, empty, empty
+        return (np.full(at.shape, np.nan),) * 3
     low, high = _interval(samples, shares, min(repetitions, 1000))
     return shares(samples), low + np.zeros(at.shape), high + np.zeros(at.shape)
 
@@ -105,28 +94,17 @@ def band(curves: Array, kind: str, repetitions: int = 1000) -> tuple[Array, Arra
 
     kind: "std" (mean, plus and minus the standard deviation, as the paper) or "iqm" (interquartile mean, 95 % bootstrap).
     """
-    runs, points = curves.shape
-    centre, low, high = (np.full(points, np.nan) for _ in range(3))
+    centre, low, high = np.full((3, curves.shape[1]), np.nan)
     reached = np.isfinite(curves)
-    patterns, which = np.unique(reached.T, axis=0, return_inverse=True) if points else (np.zeros((0, runs), bool), np.zeros(0, int))
-    for i, rows in enumerate(patterns):
-        if not rows.any():
-            continue
-        at = np.flatnonzero(which == i)
-        values = curves[np.ix_(rows, at)]
+    for runs in filter(np.any, np.unique(reached, axis=1).T):
+        at = (reached == runs[:, None]).all(axis=0)
+        values = curves[np.ix_(runs, at)]
         if kind == "iqm":
             centre[at] = stats.trim_mean(values, 0.25, axis=0)
+            low[at], high[at] = _interval([values], lambda drawn: stats.trim_mean(drawn[0], 0.25, axis=1), repetitions)
         else:
             centre[at] = values.mean(axis=0)
-        if len(values) < 2:
-            continue
-        if kind == "iqm":
-            draws = np.random.default_rng(0).integers(0, len(values), (repetitions, len(values)))
-            for block in np.array_split(np.arange(len(at)), max(1, len(at) // 64)):
-                sampled = stats.trim_mean(values[:, block][draws], 0.25, axis=1)
-                low[at[block]], high[at[block]] = np.quantile(sampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-        else:
-            spread = values.std(axis=0, ddof=1)
+            spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.nan
             low[at], high[at] = centre[at] - spread, centre[at] + spread
     return centre, low, high
 
@@ -134,7 +112,7 @@ def band(curves: Array, kind: str, repetitions: int = 1000) -> tuple[Array, Arra
 def _estimate(strata: Strata, statistic: Callable[[list[Array]], Array], repetitions: int) -> Estimate:
     samples = [_finite(x) for x in strata]
     runs = sum(map(len, samples))
-    if not samples or any(not len(x) for x in samples):
+    if not runs or not all(map(len, samples)):
         return Estimate(np.nan, np.nan, np.nan, runs)
     low, high = _interval(samples, statistic, repetitions)
     return Estimate(float(statistic(samples)), float(low), float(high), runs)
@@ -154,20 +132,15 @@ def _finite(values: ArrayLike) -> Array:
     return x[np.isfinite(x)]
 
 
-def _cleaned(strata: Strata) -> list[Array]:
-    return [x for x in map(_finite, strata) if len(x)]
-
-
 # ---- curves ----------------------------------------------------------------------------------------------------------
 
 
-def on_grid(steps: ArrayLike, values: ArrayLike, grid: ArrayLike) -> Array:
+def on_grid(steps: Array, values: Array, grid: Array) -> Array:
     """A curve interpolated linearly on a common grid; NaN before its first and after its last evaluation, and between its
     neighbours where an evaluation is NaN."""
-    x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    if not len(x):
-        return np.full(np.shape(grid), np.nan)
-    return np.interp(np.asarray(grid, dtype=np.float64), x, y, left=np.nan, right=np.nan)
+    if not len(steps):
+        return np.full(len(grid), np.nan)
+    return np.interp(grid, steps, values, left=np.nan, right=np.nan)
 
 
 def area_under_curve(steps: ArrayLike, values: ArrayLike, since: float, until: float) -> float:

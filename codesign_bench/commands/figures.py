@@ -20,12 +20,9 @@ MADE_BY, WRITTEN = "Made by `", (".pdf", ".svg", ".png", ".md", ".tex", ".csv")
 def main(arguments: list[str]) -> int:
     values = load_config("figures", arguments)
     study = build(StudyConfig, {key: values.pop(key) for key in ("results", "study", "env", "method")}, "the configuration")
-    results, name = study.place
-    if values["against"] is not None:
-        other = str(values["against"])
-        values["against"] = str(Path(*study_at(study.results, other))) if (Path(*study_at(study.results, other))).is_dir() else other
-    parts = {"results": str(results), "study": name, "envs": study.env or None, "methods": study.method or None}
-    config = build(FiguresConfig, {**values, **parts, "only": values["only"] or None}, "the configuration")
+    if values["against"] is not None and (other := Path(*study_at(study.results, str(values["against"])))).is_dir():
+        values["against"] = str(other)
+    config = build(FiguresConfig, {**values, "study": study.place[1]}, "the configuration")
     check_folder(config.folder)
     collection = runs_of(study, config.force)
     for remark in remarks(collection):

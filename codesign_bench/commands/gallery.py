@@ -5,7 +5,7 @@ codesign-bench gallery study=default out=gallery.mp4
 
 from dataclasses import dataclass
 
-from codesign_bench.analysis.gallery import LEFT_OUT, NO_RUN, Nothing, gallery
+from codesign_bench.analysis.gallery import LEFT_OUT, NO_RUN, gallery
 from codesign_bench.commands._studies import StudyConfig, runs_of
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
@@ -35,10 +35,10 @@ def main(arguments: list[str]) -> int:
     collection = runs_of(config)
     out = open_for_writing(config.out)
     tiles = gallery(collection, out, seed, config.seconds, config.width, config.height)
-    drawn = [tile for tile in tiles if not isinstance(tile, Nothing)]
+    drawn = [tile for tile in tiles if not isinstance(tile, str)]
     still = sum(len(tile.poses) == 1 for tile in drawn) if out.suffix == ".mp4" else 0
     print(f"{out}: {len(drawn)} champions of '{collection.study}'" + (f", {still} without a recorded motion" if still else ""))
     for tile in tiles:
-        if isinstance(tile, Nothing) and tile.reason not in (NO_RUN, LEFT_OUT):
-            print(f"not drawn: {tile.reason}")
+        if isinstance(tile, str) and tile not in (NO_RUN, LEFT_OUT):
+            print(f"not drawn: {tile}")
     return 0

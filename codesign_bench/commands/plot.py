@@ -59,11 +59,12 @@ def _genealogy(folder: Path, settings: Mapping[str, Any], path: Path) -> str:
 
 
 def _design_distribution(folder: Path, settings: Mapping[str, Any], path: Path) -> str:
-    from codesign_bench.analysis.design_distribution import read_distribution, save_distribution
+    from codesign_bench.analysis.design_distribution import draw_distribution, read_distribution
 
-    read_distribution(folder)  # what cannot be read is said before a folder is made
-    table = save_distribution(folder, f"Design distribution of {_name(settings)}", open_for_writing(path))
-    return f"{path}: {len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
+    table = read_distribution(folder)
+    out = open_for_writing(path)
+    draw_distribution(table, f"Design distribution of {_name(settings)}").savefig(out, dpi=170)
+    return f"{out}: {len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
 
 
 def _name(settings: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Run folders into one table: what is read, what is left out and why, and what is remembered."""
+"""Run folders into one table: what is read, and what is left out and why."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from codesign_bench.analysis import reading
-from codesign_bench.analysis.collect import Collection, collect, unlike
-from codesign_bench.analysis.reading import read_progress, slow_rows
+from codesign_bench.analysis.collect import Collection, collect
+from codesign_bench.analysis.comparable import differing
+from codesign_bench.analysis.reading import read_progress
 from codesign_bench.errors import ConfigError
 from tests.analysis.study import COLUMNS, VERSIONS, write_run
 from tests.experiment.tiny import run, tiny
@@ -80,15 +80,14 @@ def test_half_written_rows_are_dropped_and_counted(tmp_path: Path, tail: str, ro
     assert any("left out" in remark for remark in collection.remarks) == (dropped > 0)
 
 
-def test_fast_reading_equals_line_by_line() -> None:
+def test_numbers_are_read_to_the_bit() -> None:
     rng = np.random.default_rng(0)
     values = np.column_stack([np.arange(50), 10 * np.arange(50), rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-300, 300, (50, 3))])
     values[3, 2:] = np.nan, np.inf, -np.inf
     lines = [",".join(repr(float(v)) for v in row) for row in values]
-    _, fast, dropped = read_progress(("iteration,steps,return_mean,a,b\r\n" + "\r\n".join(lines) + "\r\n").encode())
+    rows, dropped = read_progress(("iteration,steps,return_mean,a,b\r\n" + "\r\n".join(lines) + "\r\n").encode())
     assert dropped == 0
-    np.testing.assert_array_equal(fast, slow_rows(lines, 5))
-    np.testing.assert_array_equal(fast, values)
+    np.testing.assert_array_equal(rows.to_numpy(), values)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"iteration,steps\n1,2\n", b"steps,steps,iteration,return_mean\n", b"\xff\xfe\n\n"])
@@ -97,51 +96,6 @@ def test_files_without_the_columns_are_left_out(tmp_path: Path, content: bytes) 
     collection = collect(tmp_path, "study")
     assert not collection.runs
     assert "progress.csv cannot be read" in reasons(collection)["gap/transform2act/seed_0"]
-
-
-# ---- what is remembered ----------------------------------------------------------------------------------------------
-
-
-def test_only_what_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(3):
-        write_run(tmp_path, seed=seed, returns=[1.0])
-    read: list[bytes] = []
-    monkeypatch.setattr(reading, "read_progress", lambda content: read.append(content) or read_progress(content))
-    first = collect(tmp_path, "study")
-    assert len(read) == 3
-    pd.testing.assert_frame_equal(collect(tmp_path, "study").table, first.table)
-    assert len(read) == 3
-    write_run(tmp_path, seed=1, returns=[1.0, 5.0])
-    again = collect(tmp_path, "study")
-    assert len(read) == 4
-    assert again.table["return_mean"].tolist() == [1.0, 1.0, 5.0, 1.0]
-    pd.testing.assert_frame_equal(again.table, collect(tmp_path, "study", cache=False).table)
-    assert again.runs == collect(tmp_path, "study", cache=False).runs
-
-
-def test_a_narrow_look_does_not_forget_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_run(tmp_path, env="gap")
-    write_run(tmp_path, env="swimmer")
-    collect(tmp_path, "study")
-    assert collect(tmp_path, "study", envs=["gap"]).envs == ("gap",)
-    monkeypatch.setattr(reading, "read_progress", lambda content: pytest.fail("read again"))
-    assert collect(tmp_path, "study").envs == ("swimmer", "gap")
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 rubbish", b"\x93NUMPY"])
-def test_a_damaged_memory_is_forgotten(tmp_path: Path, content: bytes) -> None:
-    write_run(tmp_path)
-    before = collect(tmp_path, "study").table
-    (tmp_path / "study" / reading.CACHE).write_bytes(content)
-    pd.testing.assert_frame_equal(collect(tmp_path, "study").table, before)
-
-
-def test_a_run_that_is_gone_is_gone(tmp_path: Path) -> None:
-    write_run(tmp_path, seed=0)
-    gone = write_run(tmp_path, seed=1)
-    collect(tmp_path, "study")
-    shutil.rmtree(gone)
-    assert [run.seed for run in collect(tmp_path, "study").runs] == [0]
 
 
 # ---- which runs may be compared --------------------------------------------------------------------------------------
@@ -256,6 +210,6 @@ def test_unlike_says_in_what_two_studies_differ(tmp_path: Path) -> None:
     write_run(tmp_path, study="b", method="mine")
     write_run(tmp_path, study="c", budget="pilot")
     a, b, c = (collect(tmp_path, name) for name in "abc")
-    assert unlike(a, b) == []
-    (text,) = unlike(a, c)
+    assert differing(a.runs, b.runs) == []
+    (text,) = differing(a.runs, c.runs)
     assert text.startswith("unequal budget: name smoke instead of pilot, steps 40000 instead of 2000000, ")

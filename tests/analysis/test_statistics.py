@@ -30,7 +30,7 @@ def test_mean_and_standard_deviation_by_hand() -> None:
     ],
 )
 def test_interquartile_mean_by_hand(values: list[float], expected: float) -> None:
-    assert st.interquartile_mean_of(values) == pytest.approx(expected)
+    assert st.interquartile_mean([values]).value == pytest.approx(expected)
     assert st.interquartile_mean([values[:2], values[2:]]).value == pytest.approx(expected)  # environments are pooled
 
 
@@ -150,7 +150,7 @@ def test_intervals_are_the_same_every_time_and_never_from_one_seed(strata: list[
     assert single.value == 3.0
     assert np.isnan([single.low, single.high]).all()
     assert np.isnan(st.difference_of_means([1.0], [2.0, 3.0]).low)
-    assert np.isnan(st.mean([]).value)
+    assert np.isnan(st.interquartile_mean([]).value)
 
 
 # ---- bands -----------------------------------------------------------------------------------------------------------

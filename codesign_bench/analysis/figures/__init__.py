@@ -17,14 +17,11 @@ from codesign_bench.errors import ConfigError
 
 @dataclass(frozen=True)
 class FiguresConfig:
-    """The content of conf/figures.yaml."""
+    """The content of conf/figures.yaml, without the part of the study that is asked for."""
 
-    results: str
     study: str
     out: str | None
-    envs: tuple[str, ...] | None
-    methods: tuple[str, ...] | None
-    only: tuple[str, ...] | None
+    only: tuple[str, ...]
     formats: tuple[Literal["pdf", "svg", "png"], ...]
     band: Literal["std", "iqm"]
     published: bool
@@ -33,10 +30,10 @@ class FiguresConfig:
 
     def __post_init__(self) -> None:
         known = [*PARTS, "against"]
-        for name in self.only or ():
+        for name in self.only:
             if name not in known:
                 raise ConfigError(f"only holds '{name}'; allowed are {', '.join(known)}.")
-        if "against" in (self.only or ()) and self.against is None:
+        if "against" in self.only and self.against is None:
             raise ConfigError("only holds 'against', but there is no study to compare with; allowed with against=STUDY.")
         if not self.formats:
             raise ConfigError("formats is empty; allowed are pdf, svg and png.")
@@ -107,9 +104,7 @@ def _against(drawing: Drawing) -> list[Path]:
     written.append(tables.write_csv(frame, config.folder, "against"))
     others = tuple(run for run in theirs.runs if run.method not in mine.methods and run.env in mine.envs)
     both = mine.joined(replace(theirs, runs=others))
-    return written + comparison.comparison(
-        both, config.folder, band=config.band, designs=False, name="against_curves", formats=config.formats
-    )
+    return written + Drawing(both, config, both.methods).curves("against_curves")
 
 
 @dataclass(frozen=True)
@@ -162,7 +157,7 @@ def draw(collection: Collection, config: FiguresConfig, command: Sequence[str] =
     if not collection.runs:
         raise ConfigError(f"The study '{config.study}' has no runs that can be read; allowed is one with at least one evaluation.")
     drawings = {name: Drawing(collection, config, part.methods(collection)) for name, part in PARTS.items()}
-    for name in config.only or ():
+    for name in config.only:
         if name in drawings and not drawings[name].methods:
             allowed = ", ".join(other for other in drawings if drawings[other].methods)
             raise ConfigError(f"only holds '{name}', for which the study '{config.study}' has no runs; allowed are {allowed}.")

@@ -5,6 +5,7 @@ comparison(collection, out)     writes comparison.pdf, .svg, .png and final_retu
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -43,43 +44,37 @@ def draw(
     methods, envs = [method for method in methods if method in collection.methods], envs or ["no environment yet"]
     designs = designs and bool(methods)
     columns = max(1, min(4, len(envs)))
-    lines = -(-len(envs) // columns)
     width = {1: 4.2, 2: 5.5}.get(columns, style.WIDTH)
-    marks = [value for value in published_values() if published and value.method in methods and value.env in envs]
-    sources = dict.fromkeys(part for value in marks for part in value.source.replace("+-", "±").split("; "))
-    foot = style.wrapped(
-        [
-            f"Lines and bands: {curves.BANDS[band]}.",
-            *(measures.cautions(collection, methods) if band == "iqm" else []),
-            *([f"Stars: {'; '.join(sources)}."] if marks else []),
-            *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
-            *looks.on_the_command_line({method: collection.looks[method] for method in methods}),
-            *measures.missing(collection, methods, envs),
-            *measures.shortfall(collection, methods),
-        ],
-        width=int(24 * width),
-    )
-    handles = curves.legend_handles(methods, collection.looks, bool(marks))
+    values = published_values()
+    marks = values[values["method"].isin(methods) & values["env"].isin(envs)] if published else values[:0]
+    sources = dict.fromkeys(part for source in marks["source"] for part in source.replace("+-", "±").split("; "))
+    foot = [
+        f"Lines and bands: {curves.BANDS[band]}.",
+        *(measures.cautions(collection, methods) if band == "iqm" else []),
+        *([f"Stars: {'; '.join(sources)}."] if sources else []),
+        *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
+        *looks.on_the_command_line({method: collection.looks[method] for method in methods}),
+        *measures.missing(collection, methods, envs),
+        *measures.shortfall(collection, methods),
+    ]
+    handles = curves.legend_handles(methods, collection.looks, bool(sources))
     per_line = 5 if len(handles) == 5 and columns > 2 else {1: 2, 2: 3}.get(columns, 4)
-    top, bottom = 0.16 * -(-len(handles) // per_line) + 0.30, 0.11 * len(foot) + (0.25 if designs else 0.42)
-    panel, pictures = (2.2 if columns == 1 else 1.65), 0.78 * -(-len(methods) // 2) if designs else 0.0
-    line = panel + (pictures + 0.45 if designs else 0)
-    height = line * lines + 0.45 * (lines - 1) + top + bottom
-    figure = Figure(figsize=(width, height))
-    edges = {"left": 0.525 / width, "right": 1 - 0.175 / width, "top": 1 - top / height, "bottom": bottom / height}
-    grid = figure.add_gridspec(lines, columns, **edges, wspace=0.32, hspace=0.45 / line)
-    for i, env in enumerate(envs):
-        place = grid[i // columns, i % columns]
+    panel, pictures = (2.2 if columns == 1 else 1.65), 0.78 * -(-len(methods) // 2)
+    height = panel + pictures + 0.45 if designs else panel
+    top, bottom = 0.16 * -(-len(handles) // per_line) + 0.3, 0.25 if designs else 0.42
+    room: Any = {"left": 0.525, "right": 0.175, "top": top, "bottom": bottom, "across": 0.41, "down": 0.45}
+    figure, places = style.panels(len(envs), 4, height, foot, width=width, **room)
+    for i, (env, place) in enumerate(zip(envs, places, strict=True)):
         if designs:
             parts = place.subgridspec(2, 1, height_ratios=[panel, pictures + 0.01], hspace=0.9 / (panel + pictures))
             place = parts[0]
             row_of_champions(figure, parts[1], collection, env, methods)
         axes = figure.add_subplot(place)
-        curves.panel(axes, collection, env, methods, band, published)
+        curves.panel(axes, collection, env, methods, band)
+        curves.stars(axes, marks[marks["env"] == env], collection.looks)
         axes.set_xlabel("simulation steps", labelpad=1)
         if i % columns == 0:
             axes.set_ylabel("total reward")
     if handles:
         figure.legend(handles=handles, loc="upper center", ncols=min(per_line, len(handles)), bbox_to_anchor=(0.5, 1.0), columnspacing=1.4)
-    style.note(figure, foot)
     return figure

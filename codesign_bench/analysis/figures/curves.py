@@ -10,10 +10,10 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from codesign_bench.analysis import measures, published, statistics
+from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.looks import Look
-from codesign_bench.analysis.style import count, plain
+from codesign_bench.analysis.style import blank, count, plain
 from codesign_bench.arrays import Array
 
 STAR: Any = {"marker": (5, 1), "ms": 6, "mfc": "white", "mew": 0.9}
@@ -50,7 +50,7 @@ def _stretches(mask: Array) -> Array:
     return np.cumsum(np.diff(mask.astype(int), prepend=0) == 1)
 
 
-def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], band: str, marks: bool) -> None:
+def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], band: str) -> None:
     """The curves of one environment."""
     table, look = lines(collection, env, methods, band), collection.looks
     if len(table):
@@ -76,26 +76,23 @@ def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], 
             where = np.isfinite(part["low"])
             axes.fill_between(part["steps"], part["low"], part["high"], where=where, color=look[str(method)].colour, alpha=0.16, lw=0)
     else:
-        axes.text(0.5, 0.5, "no runs", transform=axes.transAxes, ha="center", va="center", color="#777777")
+        blank(axes, "no runs")
     axes.set(title=plain(collection.title(env)), xlabel="", ylabel="", xlim=(0, max(collection.horizon(env), 1)))
-    axes.xaxis.set_major_formatter(lambda value, _: count(value) if value else "0")
+    axes.xaxis.set_major_formatter(lambda value, _: count(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value == round(value) else f"{value:,.4g}")
     axes.locator_params(axis="both", nbins=5)
-    if marks:
-        _published(axes, env, methods, look)
 
 
-def _published(axes: Axes, env: str, methods: Sequence[str], look: Mapping[str, Look]) -> None:
+def stars(axes: Axes, published: pd.DataFrame, look: Mapping[str, Look]) -> None:
     """Values from the literature as marks at the right edge, which stands for their own number of steps."""
-    for value in published.values():
-        if value.env != env or value.method not in methods:
-            continue
-        edge: Any = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+    edge: Any = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+    for value in published.itertuples():
         axes.plot([1.0], [value.value], ls="none", mec=look[value.method].colour, zorder=5, **STAR, **edge)
-        if value.low is not None and value.high is not None:
+        if np.isfinite(value.low) and np.isfinite(value.high):
             axes.plot([1.0, 1.0], [value.low, value.high], lw=0.8, color=look[value.method].colour, zorder=4, **edge)
-    axes.relim()
-    axes.autoscale_view(scalex=False)
+    if len(published):
+        axes.relim()
+        axes.autoscale_view(scalex=False)
 
 
 def legend_handles(methods: Sequence[str], look: Mapping[str, Look], marks: bool) -> list[Line2D]:

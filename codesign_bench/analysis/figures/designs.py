@@ -1,14 +1,14 @@
 """Figures of designs: with and without JSMLPs (c), the design process (e), a random agent per environment (f)."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.gridspec import GridSpec, SubplotSpec
+from matplotlib.gridspec import SubplotSpec
 
 from codesign_bench.analysis import champions, measures, style
 from codesign_bench.analysis.collect import Collection
@@ -20,11 +20,6 @@ from codesign_bench.simulation.showing import grown_design
 from codesign_bench.tasks import TASKS, Task, task_from_config
 
 WITH, WITHOUT = "transform2act", "transform2act_no_jsmlp"
-
-
-def blank(axes: Axes, text: str) -> None:
-    axes.axis("off")
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#777777", fontsize=7)
 
 
 def beside(axes: Axes, title: str) -> None:
@@ -40,47 +35,45 @@ def under(axes: Axes, text: str, colour: str = "#555555") -> None:
 def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
     """(c) The best seed's design with and without JSMLPs, and how symmetric the designs of all seeds are (`champions.symmetries`)."""
     envs = [env for env in collection.envs if collection.of(env, WITH) or collection.of(env, WITHOUT)]
-    foot = style.wrapped(
-        [
-            "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
-            "Sibling: likeness of limbs on the same joint.",
-            "Left-right: overlap with the mirror image across the axis of travel, as it starts.",
-            "Mirror: across the best axis, near 1 for any chain. 1 is perfectly symmetric.",
-            *measures.shortfall(collection, (WITH, WITHOUT), bands=False),
-        ]
-    )
-    bottom, top, cell = 0.3 + 0.11 * len(foot), 0.25, 1.25
-    height = cell * len(envs) + top + bottom
-    figure = Figure(figsize=(style.WIDTH, height))
-    edges = {"left": 0.06, "right": 0.985, "top": 1 - top / height, "bottom": bottom / height}
-    grid = figure.add_gridspec(len(envs), 5, **edges, wspace=0.3, hspace=0.22, width_ratios=[1.2, 1.2, 1, 1, 1])
+    foot = [
+        "Designs of the best seed. Points: symmetry of every seed's design; bars: their mean.",
+        "Sibling: likeness of limbs on the same joint.",
+        "Left-right: overlap with the mirror image across the axis of travel, as it starts.",
+        "Mirror: across the best axis, near 1 for any chain. 1 is perfectly symmetric.",
+        *measures.shortfall(collection, (WITH, WITHOUT), bands=False),
+    ]
+    kinds, widths = ("sibling", "left-right", "mirror"), [1.2, 1.2, 1, 1, 1]
+    figure, places = style.panels(5 * len(envs), 5, 1.05, foot, left=0.42, top=0.25, bottom=0.3, across=0.32, down=0.23, ratios=widths)
     for row, env in enumerate(envs):
-        _pair(figure, grid, row, collection, env)
-        for column, kind in enumerate(("sibling", "left-right", "mirror"), start=2):
-            axes = figure.add_subplot(grid[row, column])
+        mine = places[5 * row : 5 * row + 5]
+        for column, (axes, robot) in enumerate(_champions(figure, mine[:2], collection, env, (WITH, WITHOUT))):
+            under(axes, f"{robot.num_bodies} bodies" if robot is not None else "")
+            axes.set_title(("with JSMLPs", "without JSMLPs")[column] if row == 0 else "")
+            if column == 0:
+                beside(axes, collection.title(env))
+        for place, kind in zip(mine[2:], kinds, strict=True):
+            axes = figure.add_subplot(place)
             _scores(axes, frame[frame["env"] == env], kind, collection)
             axes.tick_params(labelbottom=row == len(envs) - 1)
-            if row == 0:
-                axes.set_title(f"{kind} symmetry")
-    style.note(figure, foot)
+            axes.set_title(f"{kind} symmetry" if row == 0 else "")
     return figure
 
 
-def _pair(figure: Figure, grid: GridSpec, row: int, collection: Collection, env: str) -> None:
-    found = [champions.champion(collection, env, method) for method in (WITH, WITHOUT)]
-    robots = [c.robot for c in found if c is not None and c.robot is not None]
-    for column, (one, title) in enumerate(zip(found, ("with JSMLPs", "without JSMLPs"), strict=True)):
-        axes = figure.add_subplot(grid[row, column])
-        if one is None or one.robot is None:
-            blank(axes, "no runs" if one is None else "no design on disk")
+def _champions(
+    figure: Figure, places: Sequence[SubplotSpec], collection: Collection, env: str, methods: Sequence[str]
+) -> Iterator[tuple[Axes, Robot | None]]:
+    """Draws the best seed's final design of every method into its place, all at one scale."""
+    found = [champions.champion(collection, env, method) for method in methods]
+    robots = [one.robot for one in found if one is not None and one.robot is not None]
+    for place, one in zip(places, found, strict=True):
+        axes, robot = figure.add_subplot(place), one.robot if one is not None else None
+        if one is None or robot is None:
+            axes.axis("off")
+            style.blank(axes, "no runs" if one is None else "no design\non disk")
         else:
             view = View.of_config(one.run.config["env"])
-            draw(axes, one.robot, view, window(robots, view))
-            under(axes, f"{one.robot.num_bodies} bodies")
-        if row == 0:
-            axes.set_title(title)
-        if column == 0:
-            beside(axes, collection.title(env))
+            draw(axes, robot, view, window(robots, view))
+        yield axes, robot
 
 
 def _scores(axes: Axes, frame: pd.DataFrame, kind: str, collection: Collection) -> None:
@@ -105,49 +98,42 @@ def _scores(axes: Axes, frame: pd.DataFrame, kind: str, collection: Collection) 
 
 def process(collection: Collection, method: str) -> Figure:
     """(e) The skeleton after each skeleton transform, drawn with the attributes of the finished design."""
-    rows: list[tuple[str, list[Robot], View]] = []
-    for env in collection.envs:
-        best = champions.champion(collection, env, method)
-        if best is not None:
-            rows.append((env, [Robot.of(stored) for stored in champions.design_process(best.run)], View.of_config(best.run.config["env"])))
-    columns = max([len(stages) for _, stages, _ in rows] + [1])
-    foot = style.wrapped(
-        [
-            f"Final deterministic episode of {collection.label(method)}, best seed.",
-            "Skeletons are drawn with the attributes of the finished design.",
-            *measures.shortfall(collection, (method,), bands=False),
-        ]
+    best = {env: one.run for env in collection.envs if (one := champions.champion(collection, env, method)) is not None}
+    stages = {env: [Robot.of(stored) for stored in champions.design_process(run)] for env, run in best.items()}
+    columns = max([1, *map(len, stages.values())])
+    foot = [
+        f"Final deterministic episode of {collection.label(method)}, best seed.",
+        "Skeletons are drawn with the attributes of the finished design.",
+        *measures.shortfall(collection, (method,), bands=False),
+    ]
+    figure, places = style.panels(
+        columns * len(best), columns, 0.95, foot, left=0.28, right=0.07, top=0.28, bottom=0.22, across=0.07, down=0.19
     )
-    bottom, top, cell = 0.22 + 0.11 * len(foot), 0.28, 1.1
-    height = cell * len(rows) + top + bottom
-    figure = Figure(figsize=(style.WIDTH, height))
-    edges = {"left": 0.04, "right": 0.99, "top": 1 - top / height, "bottom": bottom / height}
-    grid = figure.add_gridspec(len(rows), columns, **edges, wspace=0.06, hspace=0.2)
-    for row, (env, stages, view) in enumerate(rows):
-        if not stages:
-            blank(figure.add_subplot(grid[row, :]), "no design process on disk")
-        for column, robot in enumerate(stages):
-            axes = figure.add_subplot(grid[row, column])
-            draw(axes, robot, view, window(stages, view))
-            under(axes, f"{robot.num_bodies} bodies")
-            if row == next(i for i, (_, s, _) in enumerate(rows) if s):
+    titled = next((env for env in stages if stages[env]), None)
+    for row, (env, run) in enumerate(best.items()):
+        view = View.of_config(run.config["env"])
+        for column, place in enumerate(places[row * columns : row * columns + max(1, len(stages[env]))]):
+            axes = figure.add_subplot(place)
+            axes.axis("off")
+            if stages[env]:
+                draw(axes, stages[env][column], view, window(stages[env], view))
+                under(axes, f"{stages[env][column].num_bodies} bodies")
+            else:
+                style.blank(axes, "no design process\non disk")
+            if env == titled:
                 axes.set_title("initial" if column == 0 else f"transform {column}", fontsize=8)
-        first = figure.add_subplot(grid[row, 0]) if not stages else figure.axes[-len(stages)]
-        first.axis("off")
-        beside(first, collection.title(env))
-    style.note(figure, foot)
+            if column == 0:
+                beside(axes, collection.title(env))
     return figure
 
 
 def random_agents(collection: Collection, seed: int = 3) -> Figure:
     """(f) What a policy that chooses at random makes of the initial design, one agent per environment whose task is installed."""
     tasks = {env: task for env in collection.envs if (task := _task(collection, env)) is not None}
-    columns, lines = max(1, min(4, len(tasks))), max(1, -(-len(tasks) // 4))
-    wide, tall = style.WIDTH / 4, 1.75
-    figure = Figure(figsize=(wide * columns, tall * lines))
-    for i, (env, task) in enumerate(tasks.items()):
-        line, column = divmod(i, columns)
-        axes = figure.add_axes(((column + 0.03) / columns, (lines - 1 - line) / lines, 0.94 / columns, 0.86 / lines))
+    width = style.WIDTH / 4 * max(1, min(4, len(tasks)))
+    figure, places = style.panels(len(tasks), 4, 1.5, width=width, left=0.05, right=0.05, top=0.25, bottom=0, across=0.1, down=0.25)
+    for (env, task), place in zip(tasks.items(), places, strict=True):
+        axes = figure.add_subplot(place)
         robot = Robot.of(StoredDesign(grown_design(task, np.random.default_rng([seed, _stream(env)])), task.space))
         view = View.of(task.scene, task.space.plane)
         ahead = 0.0
@@ -173,15 +159,7 @@ def _stream(env: str) -> int:
 
 def row_of_champions(figure: Figure, place: SubplotSpec, collection: Collection, env: str, methods: Sequence[str]) -> None:
     """The best seed's final design of every method, at one scale, two to a line."""
-    found = [champions.champion(collection, env, method) for method in methods]
-    robots = [c.robot for c in found if c is not None and c.robot is not None]
-    lines = -(-len(methods) // 2)
-    inner = place.subgridspec(lines, 2, wspace=0.04, hspace=0.3)
-    for i, (method, one) in enumerate(zip(methods, found, strict=True)):
-        axes = figure.add_subplot(inner[i // 2, i % 2])
-        if one is None or one.robot is None:
-            blank(axes, "no runs" if one is None else "no design\non disk")
-        else:
-            view = View.of_config(one.run.config["env"])
-            draw(axes, one.robot, view, window(robots, view))
+    inner = place.subgridspec(-(-len(methods) // 2), 2, wspace=0.04, hspace=0.3)
+    places = [inner[divmod(i, 2)] for i in range(len(methods))]
+    for method, (axes, _) in zip(methods, _champions(figure, places, collection, env, methods), strict=True):
         under(axes, style.short(collection.label(method), 18), collection.looks[method].colour)

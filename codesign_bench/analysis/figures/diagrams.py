@@ -133,12 +133,12 @@ def _policy(stage: str) -> str:
 def _example() -> tuple[list[Design], Design]:
     """Designs of an illustrative episode in locomotion3d: four skeletons, then new attributes."""
     task = make_task("locomotion3d")
-    steps = ([NO_CHANGE, ADD_JOINT, ADD_JOINT, ADD_JOINT, ADD_JOINT], [NO_CHANGE] * 5 + [ADD_JOINT, ADD_JOINT, DEL_JOINT, NO_CHANGE], None)
     designs = [task.initial_design]
-    for actions in steps:
-        if actions is None:  # the last one: one more joint on the third limb
-            actions = [NO_CHANGE] * designs[-1].num_nodes
-            actions[3] = ADD_JOINT
+    for actions in (
+        [NO_CHANGE] + [ADD_JOINT] * 4,
+        [NO_CHANGE] * 5 + [ADD_JOINT, ADD_JOINT, DEL_JOINT, NO_CHANGE],
+        [NO_CHANGE] * 3 + [ADD_JOINT] + [NO_CHANGE] * 6,
+    ):
         designs.append(skeleton_transform(designs[-1], actions, task.space))
     change = np.random.default_rng(4).normal(0, 0.32, designs[-1].attributes.shape)
     return designs, attribute_transform(designs[-1], change, task.space)

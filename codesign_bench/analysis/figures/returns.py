@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 from codesign_bench.analysis import looks, measures, statistics, style
 from codesign_bench.analysis.collect import Collection
 
-LONGEST = 32
-"""Letters of a name at the left."""
 ROW, CELL, SMALLEST = 0.2, 0.3, 0.2
 """Inches of a method: in the plot of returns, and the largest and smallest in a matrix."""
 
@@ -23,37 +21,27 @@ def final_returns(collection: Collection, methods: Sequence[str] | None = None) 
     chosen = [method for method in collection.methods if methods is None or method in methods]
     frame = measures.finals(collection)
     frame = frame[frame["method"].isin(chosen)]
-    foot = style.wrapped(
-        [
-            "Dots: the return at the last evaluation of every seed.",
-            *([] if frame["reached"].all() else ["Hollow: of a run that has not reached the others' last step; it does not count."]),
-            "Marks and bars: interquartile mean and its 95 % bootstrap interval over seeds.",
-            *looks.on_the_command_line({method: collection.looks[method] for method in chosen}),
-            *measures.cautions(collection, chosen),
-            *measures.shortfall(collection, chosen, bands=False),
-        ],
-        width=170 if len(collection.envs) > 1 else 118,
-    )
-    columns = min(2, len(collection.envs)) or 1
-    lines = -(-len(collection.envs) // columns)
-    panel, names = ROW * len(chosen) + 0.1, 0.14 + 0.052 * min(LONGEST, max(len(collection.label(method)) for method in chosen))
-    height = (panel + 0.5) * lines + 0.25 + 0.11 * len(foot)
-    width = style.WIDTH if columns > 1 else 0.7 * style.WIDTH
-    figure = Figure(figsize=(width, height))
-    for i, env in enumerate(collection.envs):
-        line, column = divmod(i, columns)
-        wide = (width - names - 0.12) / columns
-        place = (names + column * wide, height - 0.27 - panel - line * (panel + 0.5), wide - 0.14, panel)
-        axes = figure.add_axes((place[0] / width, place[1] / height, place[2] / width, place[3] / height))
+    foot = [
+        "Dots: the return at the last evaluation of every seed.",
+        *([] if frame["reached"].all() else ["Hollow: of a run that has not reached the others' last step; it does not count."]),
+        "Marks and bars: interquartile mean and its 95 % bootstrap interval over seeds.",
+        *looks.on_the_command_line({method: collection.looks[method] for method in chosen}),
+        *measures.cautions(collection, chosen),
+        *measures.shortfall(collection, chosen, bands=False),
+    ]
+    names, room = style.row_names(map(collection.label, chosen))
+    envs, width = collection.envs, style.WIDTH if len(collection.envs) > 1 else 0.7 * style.WIDTH
+    figure, places = style.panels(len(envs), 2, ROW * len(chosen) + 0.1, foot, width=width, left=room, right=0.25)
+    for i, (env, place) in enumerate(zip(envs, places, strict=True)):
+        axes = figure.add_subplot(place)
         _dots(axes, frame[frame["env"] == env], chosen, collection)
-        axes.set(title=style.plain(collection.title(env)), xlabel="final return" if i >= len(collection.envs) - columns else "", ylabel="")
-        axes.tick_params(axis="y", length=0, labelleft=column == 0)
-    style.note(figure, foot)
+        style.rows_down(axes, names if i % 2 == 0 else [""] * len(names))
+        axes.set(title=style.plain(collection.title(env)), xlabel="final return" if i >= len(envs) - 2 else "", ylabel="")
     return figure
 
 
 def _dots(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], collection: Collection) -> None:
-    done, short = frame[frame["reached"].astype(bool)], frame[~frame["reached"].astype(bool)]
+    done, short = frame[frame["reached"]], frame[~frame["reached"]]
     palette = {method: collection.looks[method].colour for method in methods}
     common: dict[str, Any] = {"x": "final", "y": "method", "order": methods, "legend": False, "ax": axes}
     sns.stripplot(done, **common, hue="method", palette=palette, jitter=False, alpha=0.45, size=3.6, linewidth=0)
@@ -65,7 +53,7 @@ def _dots(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], collection: C
         hue="method",
         hue_order=methods,
         palette=palette,
-        estimator=statistics.interquartile_mean_of,
+        estimator=lambda values: statistics.interquartile_mean([values]).value,
         errorbar=_interval,
         markers=[collection.looks[method].marker for method in methods],
         linestyles="none",
@@ -75,9 +63,7 @@ def _dots(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], collection: C
         err_kws={"linewidth": 1.6},
         zorder=3,
     )
-    axes.set_yticks(range(len(methods)), [style.plain(style.short(collection.label(method), LONGEST)) for method in methods])
-    axes.set_ylim(len(methods) - 0.4, -0.6)
-    axes.xaxis.set_major_formatter(lambda value, _: style.count(value) if value else "0")
+    axes.xaxis.set_major_formatter(lambda value, _: style.count(value))
     axes.locator_params(axis="x", nbins=5)
     sns.despine(ax=axes, left=True)
 
@@ -93,37 +79,29 @@ def pairs(collection: Collection, methods: Sequence[str] | None = None) -> Figur
     table = measures.pairwise(measures.finals(collection))
     chosen = [m for m in collection.methods if (methods is None or m in methods) and ((table["method"] == m) | (table["other"] == m)).any()]
     envs = [env for env in ("all", *collection.envs) if (table["env"] == env).any()]
-    labels = [style.plain(style.short(collection.label(method), LONGEST)) for method in chosen]
-    names, count = 0.2 + 0.052 * max(map(len, labels), default=0), max(1, len(chosen))
-    columns = max(1, min(len(envs), 2, int((style.WIDTH - names) / (SMALLEST * count + 0.15))))
-    side = min(CELL * count, (style.WIDTH - names) / columns - 0.15)
-    lines, width = max(1, -(-len(envs) // columns)), max(4.2, names + columns * (side + 0.15))
-    foot = style.wrapped(
-        [
-            "Probability that a run of the row's method has a higher final return than one of the column's (a tie counts half).",
-            *(["All: the mean over the environments that both methods have."] if "all" in envs else []),
-            *looks.on_the_command_line({method: collection.looks[method] for method in chosen}),
-            *measures.shortfall(collection, chosen, bands=False),
-        ],
-        width=int(24 * width),
-    )
-    height = lines * (side + 0.32) + names + 0.15 + 0.11 * len(foot)
-    figure = Figure(figsize=(width, height))
-    for i, env in enumerate(envs):
-        line, column = divmod(i, columns)
-        left, bottom = (
-            names + (width - names - columns * (side + 0.15)) / 2 + column * (side + 0.15),
-            height - 0.25 - side - line * (side + 0.32),
-        )
-        axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
+    names, room = style.row_names(map(collection.label, chosen))
+    count = max(1, len(chosen))
+    columns = max(1, min(len(envs), 2, int((style.WIDTH - room) / (SMALLEST * count + 0.15))))
+    side = min(CELL * count, (style.WIDTH - room) / columns - 0.15)
+    wide = room + columns * (side + 0.15)
+    width = max(4.2, wide)
+    foot = [
+        "Probability that a run of the row's method has a higher final return than one of the column's (a tie counts half).",
+        *(["All: the mean over the environments that both methods have."] if "all" in envs else []),
+        *looks.on_the_command_line({method: collection.looks[method] for method in chosen}),
+        *measures.shortfall(collection, chosen, bands=False),
+    ]
+    beside = (width - wide) / 2
+    margins: dict[str, Any] = {"left": room + beside, "right": beside + 0.15, "bottom": room + 0.22}
+    figure, places = style.panels(len(envs), columns, side, foot, width=width, **margins, down=0.32)
+    for i, (env, place) in enumerate(zip(envs, places, strict=True)):
+        axes = figure.add_subplot(place)
         _matrix(axes, table[table["env"] == env], chosen)
-        last = i + columns >= len(envs)
-        axes.set_yticklabels(labels if column == 0 else [], rotation=0)
-        axes.set_xticklabels(labels if last else [], rotation=90)
+        axes.set_yticklabels(names if i % columns == 0 else [], rotation=0)
+        axes.set_xticklabels(names if i + columns >= len(envs) else [], rotation=90)
         axes.set_title(style.plain(collection.title(env)) if env != "all" else "All environments")
     if not envs:
         figure.text(0.5, 0.6, "no two methods with finished runs in one environment", ha="center", va="center", color="#777777")
-    style.note(figure, foot)
     return figure
 
 
