@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from codesign_bench.analysis import looks, measures, style
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.comparable import differing, own_differences
-from codesign_bench.analysis.tables import Table, number, with_interval
+from codesign_bench.analysis.tables import Columns, Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
 LONGEST = 60
@@ -54,34 +54,20 @@ def _at(collection: Collection, env: str, method: str, steps: float) -> Any:
 
 
 def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
-    rows = tuple(
-        (
-            mine.title(row["env"]),
-            mine.label(row["method"]),
-            theirs.label(row["other"]),
-            f"{row['runs']}, {row['other_runs']}",
-            style.count(row["steps"]),
-            number(row["mean"]),
-            number(row["other_mean"]),
-            with_interval(row["difference"], row["low"], row["high"]),
-            with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
-            number(row["hedges_g"]),
-        )
-        for row in frame.to_dict("records")
-    )
-    columns = (
-        "Environment",
-        "This study",
-        "Other study",
-        "Seeds",
-        "Steps",
-        "This",
-        "Other",
-        "Difference [95 %]",
-        "P(better) [95 %]",
-        "Hedges' g",
-    )
-    return Table("against", f"{mine.study} against {theirs.study}", columns, rows, tuple(_notes(mine, theirs)), words=3)
+    columns: Columns = {
+        "Environment": lambda row: mine.title(row["env"]),
+        "This study": lambda row: mine.label(row["method"]),
+        "Other study": lambda row: theirs.label(row["other"]),
+        "Seeds": lambda row: f"{row['runs']}, {row['other_runs']}",
+        "Steps": lambda row: style.count(row["steps"]),
+        "This": lambda row: number(row["mean"]),
+        "Other": lambda row: number(row["other_mean"]),
+        "Difference [95 %]": lambda row: with_interval(row["difference"], row["low"], row["high"]),
+        "P(better) [95 %]": lambda row: with_interval(row["improvement"], row["improvement_low"], row["improvement_high"]),
+        "Hedges' g": lambda row: number(row["hedges_g"]),
+    }
+    title = f"{mine.study} against {theirs.study}"
+    return Table.of("against", title, columns, frame.to_dict("records"), _notes(mine, theirs), words=3)
 
 
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
