@@ -16,6 +16,7 @@ from matplotlib.gridspec import SubplotSpec
 
 from codesign_bench.arrays import Array
 from codesign_bench.errors import StorageError
+from codesign_bench.simulation.rendering import MADE_BY
 
 PAPER_SEEDS, PAPER_STEPS = 6, 50_000_000
 """The full protocol; a figure made from less says so on its face."""
@@ -91,7 +92,11 @@ WIDTH = 7.0
 """Inches: a text column across the page."""
 
 FORMATS = ("pdf", "svg", "png")
-_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {"Software": None}}
+_METADATA: dict[str, dict[str, Any]] = {
+    "pdf": {"Creator": MADE_BY, "CreationDate": None},
+    "svg": {"Creator": MADE_BY, "Date": None},
+    "png": {"Software": MADE_BY},
+}
 
 
 @contextlib.contextmanager

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from codesign_bench.analysis.style import save
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError, nearest
 from codesign_bench.experiment.load import load_config_of
@@ -40,38 +43,39 @@ def main(arguments: list[str]) -> int:
     has = [name for name in TABLES if (folder / "tables" / f"{name}.csv").is_file()]
     if not has and config.table is None:
         raise ConfigError(f"The run {folder} has no table to plot; {' and '.join(TABLES)} are plotted.")
-    print(TABLES[config.table or has[0]](folder, settings, Path(config.out)))
+    out = open_for_writing(config.out)
+    figure, about = TABLES[config.table or has[0]](folder, settings)
+    save(figure, out.parent, out.stem, [out.suffix[1:]])
+    print(f"{out}: {about}")
     return 0
 
 
-def _genealogy(folder: Path, settings: Mapping[str, Any], path: Path) -> str:
+def _genealogy(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:
     from codesign_bench.analysis.genealogy import draw_genealogy, read_genealogy
     from codesign_bench.tasks import task_from_config
 
     genealogy = read_genealogy(folder)
-    out = open_for_writing(path)
     budget, generations = settings["budget"], int(genealogy.history["generation"].max()) + 1
     title = f"{_name(settings)}, {generations} generations of a budget of {budget['steps']:,} steps"
-    draw_genealogy(genealogy, task_from_config(settings["env"]), title).savefig(out)
     *ancestors, champion = genealogy.lineage(genealogy.champion)
     descent = ", ".join(map(str, ancestors)) or "nobody"
-    return f"{out}: {len(genealogy.designs)} species; the champion, species {champion}, descends from {descent}"
+    about = f"{len(genealogy.designs)} species; the champion, species {champion}, descends from {descent}"
+    return draw_genealogy(genealogy, task_from_config(settings["env"]), title), about
 
 
-def _design_distribution(folder: Path, settings: Mapping[str, Any], path: Path) -> str:
+def _design_distribution(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:
     from codesign_bench.analysis.design_distribution import draw_distribution, read_distribution
 
     table = read_distribution(folder)
-    out = open_for_writing(path)
-    draw_distribution(table, f"Design distribution of {_name(settings)}").savefig(out, dpi=170)
-    return f"{out}: {len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
+    about = f"{len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
+    return draw_distribution(table, f"Design distribution of {_name(settings)}"), about
 
 
 def _name(settings: Mapping[str, Any]) -> str:
     return f"{settings['method']['name']} on {settings['env']['name']}, seed {settings['seed']}"
 
 
-TABLES: Mapping[str, Callable[[Path, Mapping[str, Any], Path], str]] = {
+TABLES: Mapping[str, Callable[[Path, Mapping[str, Any]], tuple[Figure, str]]] = {
     "genealogy": _genealogy,
     "design_distribution": _design_distribution,
 }

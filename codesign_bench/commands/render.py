@@ -63,6 +63,6 @@ def render_all(config: RenderConfig) -> int:
     out = open_for_writing(config.out)
     if out.suffix != ".png":
         raise ConfigError(f"out is '{out}'; allowed with env=all are names that end in .png.")
-    contact_sheet(config.seed, config.agents).save(out, optimize=True)
+    save_png(out, np.asarray(contact_sheet(config.seed, config.agents)))
     print(f"{out}: {config.agents} random agents in each of {', '.join(TASKS)}")
     return 0

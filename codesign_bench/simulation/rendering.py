@@ -17,6 +17,8 @@ from codesign_bench.tasks.base import Task
 VIEWS = {"planar xz": (96.0, -11.0), "planar xy": (90.0, -65.0), "free xy": (120.0, -22.0)}
 """Azimuth and elevation in degrees, by the root's freedom and the task's plane."""
 
+MADE_BY = "codesign_bench"
+"""Every file that a command writes where `out` says holds this word, and is known by it."""
 LARGEST = (1920, 1440)
 """Width and height of the largest picture, in pixels (the rendering model's buffer)."""
 
@@ -98,11 +100,14 @@ def check_picture(out: str, seed: int, seconds: float, width: int, height: int) 
 
 
 def open_for_writing(path: str | Path) -> Path:
-    """The path, in a folder that exists now; a place that cannot be written is an error before any work is done."""
+    """The path, in a folder that exists now. A place that cannot be written, or a file that no command of ours made, is an error before
+    any work is done."""
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         existed = target.exists()
+        if existed and (content := target.read_bytes()) and MADE_BY.encode() not in content:
+            raise ConfigError(f"out is '{target}', which exists and was not made by codesign-bench; allowed is another name.")
         with open(target, "ab"):
             pass
         if not existed:
@@ -113,9 +118,11 @@ def open_for_writing(path: str | Path) -> Path:
 
 
 def save_png(path: Path, pixels: Array) -> None:
-    from PIL import Image
+    from PIL import Image, PngImagePlugin
 
-    Image.fromarray(pixels).save(path)
+    about = PngImagePlugin.PngInfo()
+    about.add_text("Software", MADE_BY)
+    Image.fromarray(pixels).save(path, pnginfo=about, optimize=True)
 
 
 def save_video(path: Path, frames: Iterable[Array], fps: float) -> None:
@@ -125,8 +132,8 @@ def save_video(path: Path, frames: Iterable[Array], fps: float) -> None:
     writer = None
     for frame in frames:
         if writer is None:
-            size = (frame.shape[1], frame.shape[0])
-            writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, quality=7, macro_block_size=2)
+            size, about = (frame.shape[1], frame.shape[0]), ["-metadata", f"comment={MADE_BY}"]
+            writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, quality=7, macro_block_size=2, output_params=about)
             writer.send(None)
         writer.send(np.ascontiguousarray(frame))
     if writer is not None:

@@ -125,6 +125,18 @@ def test_the_seed_decides(here: Here) -> None:
 
 
 @needs_drawing
+@pytest.mark.parametrize("name", ["robot.png", "robot.mp4"])
+def test_it_draws_over_its_own_files_and_no_other(here: Here, name: str) -> None:
+    arguments = ("env=gap", f"out={name}", *SMALL, "seconds=0.2")
+    assert here(*arguments)[0] == 0
+    assert here(*arguments, "seed=2")[0] == 0
+    (here.folder / name).write_bytes(b"a picture of my cat")
+    assert "which exists and was not made by codesign-bench" in here.refuses(*arguments)
+    assert (here.folder / name).read_bytes() == b"a picture of my cat"
+
+
+
+@needs_drawing
 def test_a_design_from_a_file(here: Here) -> None:
     task = make_task("swimmer")
     design = random_design(task, np.random.default_rng(8))
