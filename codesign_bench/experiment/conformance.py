@@ -24,10 +24,9 @@ from codesign_bench.errors import BudgetError, CodesignError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.equality import Outcome, must_equal, outcome
 from codesign_bench.experiment.evaluation import evaluate
-from codesign_bench.experiment.method import Context, Method
+from codesign_bench.experiment.method import Method
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import RunSetup, run
-from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.structured import merged
@@ -104,7 +103,7 @@ def legal_designs(config: Config, folder: Path) -> None:
             agent = method.champion()
             _require(agent.task.name == setup.task.name, f"The champion acts in {agent.task.name}; the task is {setup.task.name}.")
             before = ledger.charged
-            evaluation = evaluate(agent, 2, Streams(setup.settings.seed).sequence("conformance", number))
+            evaluation = evaluate(agent, 2, setup.streams.sequence("conformance", number))
             _require(ledger.charged == before, "An evaluation was charged to the ledger.")
             try:
                 agent.task.space.check(evaluation.design)
@@ -117,12 +116,12 @@ def champion_deterministic(config: Config, folder: Path) -> None:
     """The champion does the same again, also with other action noise on offer."""
     with _method(config) as (setup, method, _):
         method.iterate()
-        before, streams = copy.deepcopy(method.state_dict()), Streams(setup.settings.seed)
-        starts = [streams.sequence("conformance starts", i) for i in range(2)]
+        before = copy.deepcopy(method.state_dict())
+        starts = [setup.streams.sequence("conformance starts", i) for i in range(2)]
         played = []
         for noise in (0, 0, 1):
             agent = method.champion()
-            sampler = Sampler(agent.task, 2, streams.sequence("conformance noise", noise), agent.steps, reset_seeds=starts)
+            sampler = Sampler(agent.task, 2, setup.streams.sequence("conformance noise", noise), agent.steps, reset_seeds=starts)
             played.append([(record, design.to_dict()) for record, design in sampler.play(agent.policy)])
         must_equal(played[0], played[1], "The champion's episodes, played twice")
         must_equal(played[0], played[2], "The champion's episodes with other action noise")
@@ -197,9 +196,8 @@ def _run(config: Config, folder: Path, **changes: Any) -> Outcome:
 @contextlib.contextmanager
 def _method(config: Config) -> Iterator[tuple[RunSetup, Method, Ledger]]:
     setup = RunSetup.of(config)
-    ledger, settings = Ledger(setup.budget.steps), setup.settings
-    context = Context(setup.task, setup.budget, Streams(settings.seed), ledger, settings.sampler.groups, 0, settings.device)
-    with contextlib.closing(setup.method_class(setup.method_config, context)) as method:
+    ledger = Ledger(setup.budget.steps)
+    with contextlib.closing(setup.new_method(ledger)) as method:
         yield setup, method, ledger
 
 

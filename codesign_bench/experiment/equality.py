@@ -28,9 +28,7 @@ class Outcome:
     state: dict[str, Any]
 
     def must_equal(self, other: Outcome, what: str) -> None:
-        must_equal(self.rows, other.rows, f"progress.csv of {what}")
-        must_equal(self.tables, other.tables, f"The tables of {what}")
-        must_equal(self.state, other.state, what)
+        must_equal(vars(self), vars(other), what)
 
 
 def outcome(config: Mapping[str, Any]) -> Outcome:

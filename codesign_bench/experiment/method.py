@@ -17,6 +17,7 @@ from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import EpisodeRecord, TransformSteps
 from codesign_bench.simulation.graphs import Policy
 from codesign_bench.simulation.workers import Group, WorkerPool
+from codesign_bench.structured import Count
 from codesign_bench.tasks.base import Task
 
 ENTRY_POINTS = "codesign_bench.methods"
@@ -29,10 +30,10 @@ class Budget:
     name: str
     steps: int
     until: int
-    batch: int
-    population: int
-    agent_batch: int
-    evaluate_every: int
+    batch: Count
+    population: Count
+    agent_batch: Count
+    evaluate_every: Count
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.structured import Natural
 from methods.evolution.config import PopulationConfig
 from methods.evolution.population import Population
 from methods.evolution.training import CohortSampler, generation_steps, train_generation
@@ -14,12 +14,7 @@ from methods.evolution.training import CohortSampler, generation_steps, train_ge
 class RGSConfig(PopulationConfig):
     """redraw_every: generations after which all designs are drawn anew; 0: never."""
 
-    redraw_every: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.redraw_every < 0:
-            raise ConfigError(f"method.redraw_every is {self.redraw_every}; allowed are whole numbers from 0 up.")
+    redraw_every: Natural
 
 
 class RGS(Method):

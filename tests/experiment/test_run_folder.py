@@ -385,7 +385,7 @@ def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: p
     save = runner.LiveRun.save
 
     def crash(self: runner.LiveRun) -> None:
-        if self.iteration == crash_at:
+        if self.counts.iteration == crash_at:
             raise MemoryError("crash")
         save(self)
 
