@@ -138,5 +138,5 @@ def test_ranges_hold_without_a_mapping_too() -> None:
 def test_keys_of_the_whole_configuration_have_no_prefix() -> None:
     with pytest.raises(ConfigError, match=r"^cylinders is 0; allowed"):
         build(Engine, {"cylinders": 0}, "the configuration")
-    with pytest.raises(ConfigError, match="^the configuration has an unknown key"):
+    with pytest.raises(ConfigError, match=r"^the configuration has an unknown key"):
         build(Engine, {"wings": 0}, "the configuration")
