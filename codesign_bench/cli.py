@@ -52,7 +52,7 @@ def call(arguments: list[str]) -> int | None:
     asked = flags(words)
     if asked.version:
         print(f"codesign-bench {__version__}")
-    elif asked.hydra_help or asked.shell_completion or asked.cfg or asked.info:
+    elif asked.shell_completion or asked.cfg or asked.info:
         show(command, asked)
     elif asked.help or not (asked.overrides or command in HARMLESS):
         print(help_of(command))
@@ -87,7 +87,7 @@ class _Flags(argparse.ArgumentParser):
 def flags(words: list[str]) -> argparse.Namespace:
     """Hydra's flags, of those that make sense here."""
     parser = _Flags(add_help=False, allow_abbrev=False)
-    for names in (("--help", "-h"), ("--version",), ("--multirun", "-m"), ("--shell-completion", "-sc"), ("--resolve",), ("--hydra-help",)):
+    for names in (("--help", "-h"), ("--version",), ("--multirun", "-m"), ("--shell-completion", "-sc"), ("--resolve",)):
         parser.add_argument(*names, action="store_true")
     parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"))
     parser.add_argument("--package", "-p")
@@ -175,13 +175,8 @@ def show(command: str, asked: argparse.Namespace) -> None:
     with hydra_initialised(name, asked.overrides) as words:
         if asked.cfg:
             _hydra().show_cfg(name, words, asked.cfg, asked.package, asked.resolve)
-        elif asked.info:
-            _hydra().show_info(asked.info, config_name=name, overrides=words)
         else:
-            from hydra._internal.utils import get_args_parser
-
-            parser = get_args_parser()
-            _hydra().hydra_help(config_name=name, args_parser=parser, args=parser.parse_args(["--hydra-help"]))
+            _hydra().show_info(asked.info, config_name=name, overrides=words)
 
 
 def complete(command: str, words: list[str]) -> None:

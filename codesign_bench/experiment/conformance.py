@@ -22,7 +22,7 @@ import torch
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import BudgetError, CodesignError
 from codesign_bench.experiment import checkpoint
-from codesign_bench.experiment.equality import Outcome, must_equal, outcome
+from codesign_bench.experiment.equality import Outcome, must_equal, outcome, require
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Method
 from codesign_bench.experiment.run_folder import RunFolder
@@ -42,13 +42,13 @@ def equal_charging(config: Config, folder: Path) -> None:
             before = ledger.charged
             finished += sum(episode.steps for episode in method.iterate().episodes)
             steps = ledger.charged - before
-            _require(steps == setup.iteration_steps, f"Iteration {number} charged {steps} steps; it must charge {setup.iteration_steps}.")
-            _require(finished <= ledger.charged, f"Episodes of {finished} steps have ended after {ledger.charged} charged steps.")
-        _require(ledger.left == 0, f"{ledger.left} steps of the budget are left after the last iteration.")
+            require(steps == setup.iteration_steps, f"Iteration {number} charged {steps} steps; it must charge {setup.iteration_steps}.")
+            require(finished <= ledger.charged, f"Episodes of {finished} steps have ended after {ledger.charged} charged steps.")
+        require(ledger.left == 0, f"{ledger.left} steps of the budget are left after the last iteration.")
         try:
             method.iterate()
         except BudgetError:
-            _require(ledger.charged == setup.budget.steps, "A refused request was charged.")
+            require(ledger.charged == setup.budget.steps, "A refused request was charged.")
         else:
             raise AssertionError("An iteration past the budget was not refused; methods must take their steps from Context.pool.")
 
@@ -101,10 +101,10 @@ def legal_designs(config: Config, folder: Path) -> None:
         for number in range(setup.budget.steps // setup.iteration_steps):
             method.iterate()
             agent = method.champion()
-            _require(agent.task.name == setup.task.name, f"The champion acts in {agent.task.name}; the task is {setup.task.name}.")
+            require(agent.task.name == setup.task.name, f"The champion acts in {agent.task.name}; the task is {setup.task.name}.")
             before = ledger.charged
             evaluation = evaluate(agent, 2, setup.streams.sequence("conformance", number))
-            _require(ledger.charged == before, "An evaluation was charged to the ledger.")
+            require(ledger.charged == before, "An evaluation was charged to the ledger.")
             try:
                 agent.task.space.check(evaluation.design)
                 mujoco.MjModel.from_xml_string(to_mjcf(evaluation.design, agent.task.space, agent.task.scene))
@@ -150,7 +150,7 @@ def writes_inside(config: Config, folder: Path) -> None:
     written = {path for path in written if path.parts[1] != "dev" and "__pycache__" not in path.parts}
     outside = {path for path in written if not path.is_relative_to(inside) and not inside.is_relative_to(path)}
     outside.update(elsewhere.rglob("*"))
-    _require(not outside, f"A run wrote outside of its folder {inside}: {', '.join(map(str, sorted(outside)))}.")
+    require(not outside, f"A run wrote outside of its folder {inside}: {', '.join(map(str, sorted(outside)))}.")
 
 
 CHECKS: tuple[Callable[[Config, Path], None], ...] = (
@@ -176,11 +176,6 @@ def undisturbed(config: Config, folder: Path) -> Outcome:
     return _run(config, folder / "undisturbed")
 
 
-def _require(ok: bool, sentence: str) -> None:
-    if not ok:
-        raise AssertionError(sentence)
-
-
 def _quiet(config: Config, folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     own = {"results": str(folder.resolve()), "workers": 0, "progress": False, "tensorboard": False, "wandb": None}
     return merged(merged(config, {**own, "budget": {"until": config["budget"]["steps"]}}), changes)
@@ -189,7 +184,7 @@ def _quiet(config: Config, folder: Path, changes: Mapping[str, Any]) -> dict[str
 def _run(config: Config, folder: Path, **changes: Any) -> Outcome:
     changed = _quiet(config, folder, changes)
     with contextlib.redirect_stderr(io.StringIO()):
-        _require(run(changed, []) == "done", "The run was stopped.")
+        require(run(changed, []) == "done", "The run was stopped.")
     return outcome(changed)
 
 

@@ -65,8 +65,13 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
     return None if same else f"{where} is {str(a)[:60]} and {str(b)[:60]}"
 
 
+def require(ok: bool, sentence: str) -> None:
+    """An AssertionError with this sentence, unless all is well."""
+    if not ok:
+        raise AssertionError(sentence)
+
+
 def must_equal(a: Any, b: Any, what: str) -> None:
     """An AssertionError that names the first place where the two differ."""
     found = difference(a, b)
-    if found is not None:
-        raise AssertionError(f"{what} must be bit-equal to what it is compared with, but {found}.")
+    require(found is None, f"{what} must be bit-equal to what it is compared with, but {found}.")

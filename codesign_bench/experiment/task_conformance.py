@@ -11,7 +11,7 @@ import numpy as np
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import CodesignError
-from codesign_bench.experiment.equality import must_equal
+from codesign_bench.experiment.equality import must_equal, require
 from codesign_bench.simulation.bodies import UNSTABLE, Bodies
 from codesign_bench.simulation.body import Body, StepResult
 from codesign_bench.simulation.env import TransformAndActEnv
@@ -111,13 +111,13 @@ def finite_rewards(task: Task) -> None:
     names = None
     for number, design in enumerate(_designs(task)):
         for time, _, _, result in _played(Body(design, task), number):
-            _require(result.problem in ("", UNSTABLE), f"Design {number} after {time + 1} steps: {result.problem}.")
+            require(result.problem in ("", UNSTABLE), f"Design {number} after {time + 1} steps: {result.problem}.")
             if not result.problem:
                 names = names or tuple(result.parts)
-                _require(
+                require(
                     tuple(result.parts) == names, f"The reward has the parts {tuple(result.parts)} after {names}; they must not change."
                 )
-                _require(set(result.metrics) == set(task.metrics), f"The metrics are {set(result.metrics)}, not {set(task.metrics)}.")
+                require(set(result.metrics) == set(task.metrics), f"The metrics are {set(result.metrics)}, not {set(task.metrics)}.")
 
 
 def spaces(task: Task) -> None:
@@ -126,7 +126,7 @@ def spaces(task: Task) -> None:
     observation, _ = env.reset(seed=0)
     env.action_space.seed(0)
     for _ in range(STEPS):
-        _require(observation in env.observation_space, "An observation is outside of the observation space.")
+        require(observation in env.observation_space, "An observation is outside of the observation space.")
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
             observation, _ = env.reset()
@@ -160,8 +160,3 @@ def _played(body: Body, number: int, first: int = 0) -> Iterator[tuple[int, list
         yield time, body.snapshot().tolist(), body.state().ravel().tolist(), result
         if result.ended:
             return
-
-
-def _require(ok: bool, sentence: str) -> None:
-    if not ok:
-        raise AssertionError(sentence)

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -93,14 +93,12 @@ class Children:
         if self.stopping:
             return Ending.of(config, "stopped", "the sweep was stopped before this run began")
         with tempfile.TemporaryFile() as log:
-            with self._started({"config": dict(config), "command": command}, cores, log) as process:
-                process.wait()
+            code = self._wait_for({"config": dict(config), "command": command}, cores, log)
             log.seek(0)
-            return _ending(config, process.returncode, log.read().decode(errors="replace").splitlines(), self.stopping)
+            return _ending(config, code, log.read().decode(errors="replace").splitlines(), self.stopping)
 
-    @contextlib.contextmanager
-    def _started(self, job: Mapping[str, Any], cores: Iterable[int], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-        """In a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
+    def _wait_for(self, job: Mapping[str, Any], cores: Iterable[int], log: IO[bytes]) -> int:
+        """The exit code of the job, in a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
         line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores))]
         variables = {**os.environ, **ONE_THREAD}
         process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=variables)
@@ -108,10 +106,8 @@ class Children:
         try:
             if self.stopping:  # the request came between the question and the start
                 process.send_signal(signal.SIGTERM)
-            assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-                pipe.write(json.dumps(job).encode())
-            yield process
+            process.communicate(json.dumps(job).encode())
+            return process.returncode
         finally:
             if process.poll() is None:  # an exception is on its way
                 process.terminate()
