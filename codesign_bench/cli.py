@@ -181,21 +181,21 @@ def show(command: str, asked: argparse.Namespace) -> None:
 
 def complete(command: str, words: list[str]) -> None:
     """The shell's script, or, when it asks, how the line that is being typed can go on."""
-    line = os.environ.get("COMP_LINE", "")
     if not any(word.startswith("query=") for word in words):
         _complete("config", words)
         return
+    line = os.environ.get("COMP_LINE", "")
     program, *typed = line.split() or [""]
     if program.rpartition("/")[2].startswith("python"):  # python -m codesign_bench
         typed = typed[2:]
-    new = line.endswith(" ") or not typed
-    if len(typed) + new == 1:
-        print(" ".join(name for name in commands() if new or name.startswith(typed[0])))
-    if typed and typed[0] in commands() and len(typed) + new > 1:
-        command, *typed = typed
-    elif typed and "=" not in typed[0] and not typed[0].startswith("-") and len(typed) + new > 1:
+    *before, latest = typed if typed and not line.endswith(" ") else [*typed, ""]
+    if not before:
+        print(" ".join(name for name in commands() if name.startswith(latest)))
+    elif before[0] in commands():
+        command, *before = before
+    elif "=" not in before[0] and not before[0].startswith("-"):
         return
-    os.environ["COMP_LINE"] = shlex.join(["codesign-bench", *typed]) + " " * new if typed else "codesign-bench "
+    os.environ["COMP_LINE"] = f"{shlex.join(['codesign-bench', *before])} {latest}"
     name, said = config_of(command), io.StringIO()
     with contextlib.redirect_stdout(said):
         _complete(name, words)

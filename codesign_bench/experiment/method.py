@@ -59,10 +59,6 @@ class Iteration:
     tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]] = field(default_factory=dict)
 
 
-def _nothing() -> None:
-    """Saves no checkpoint."""
-
-
 @dataclass(frozen=True)
 class Context:
     """What the runner gives to a method besides its configuration. `checkpoint` saves the run as it is; a method with long
@@ -75,7 +71,7 @@ class Context:
     groups: int
     workers: int
     device: str
-    checkpoint: Callable[[], None] = _nothing
+    checkpoint: Callable[[], None] = lambda: None
 
     def pool(self, groups: list[Group]) -> WorkerPool:
         """The only source of steps for learning."""

@@ -83,7 +83,11 @@ def batch_equals_single(task: Task) -> None:
 def sampler_equals_environment(task: Task) -> None:
     """The same actions give the same observations, rewards and ends in the sampler and in the Gymnasium environment."""
     seed = np.random.SeedSequence(0)
-    rollout = Sampler(task, 1, seed, reset_seeds=[seed]).collect(_plain_policy, 5 * STEPS)
+
+    def stored_as_they_are(graphs: GraphBatch) -> Array:
+        return random_policy(graphs).astype(np.float32)
+
+    rollout = Sampler(task, 1, seed, reset_seeds=[seed]).collect(stored_as_they_are, 5 * STEPS)
     env = TransformAndActEnv(task)
     env.np_random = np.random.default_rng(seed)
     observation, _ = env.reset()
@@ -99,11 +103,6 @@ def sampler_equals_environment(task: Task) -> None:
         must_equal(outcome, sampled, f"Reward and end of the environment's step {time}")
         if outcome[1] or outcome[2]:
             observation, _ = env.reset()
-
-
-def _plain_policy(graphs: GraphBatch) -> Array:
-    """Actions that a rollout stores as they are."""
-    return random_policy(graphs).astype(np.float32)
 
 
 def finite_rewards(task: Task) -> None:

@@ -22,7 +22,10 @@ def launch(configs: Sequence[Config], *, address: str | None, cores: int, retrie
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     task = ray.remote(num_cpus=cores, max_retries=retries)(_run)
-    waiting = {task.remote(_limited(config, cores), this_command()): config for config in configs}
+    waiting = {}
+    for config in configs:
+        workers = 0 if config["workers"] == 0 else min(config["workers"] or cores, cores)
+        waiting[task.remote({**elsewhere(config), "workers": workers}, this_command())] = config
     stopping = False
 
     def stop() -> None:
@@ -40,10 +43,6 @@ def launch(configs: Sequence[Config], *, address: str | None, cores: int, retrie
             except RayError as error:
                 said = ["the sweep was stopped"] if stopping else str(error).strip().splitlines() or [type(error).__name__]
                 yield Ending.of(config, "stopped" if stopping else "failed", said[0], "\n".join(said[-TAIL:]))
-
-
-def _limited(config: Config, cores: int) -> dict[str, object]:
-    return {**elsewhere(config), "workers": 0 if config["workers"] == 0 else min(config["workers"] or cores, cores)}
 
 
 def _run(config: Config, command: list[str]) -> Ending:
