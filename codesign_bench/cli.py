@@ -101,21 +101,18 @@ def flags(words: list[str]) -> argparse.Namespace:
 
 
 def overview() -> str:
-    lines = [f"  {name:<12}{text.partition(chr(10))[0]}" for name, text in commands().items()]
-    return "\n".join(
-        [
-            f"codesign-bench {__version__}: methods that optimise a robot's body and its controller, compared under an equal budget.",
-            "",
-            "  codesign-bench [COMMAND] key=value ...        without COMMAND: run",
-            "  codesign-bench COMMAND --help                 what it does, its keys and their choices",
-            '  eval "$(codesign-bench -sc install=bash)"     completion with the Tab key (also fish, zsh)',
-            "",
-            *lines,
-            "",
-            "  codesign-bench method=transform2act env=swimmer budget=smoke      a run of a minute or so",
-            "  codesign-bench bench env=gap                                      all methods, the paper's budget: days",
-        ]
-    )
+    lines = "\n".join(f"  {name:<12}{text.partition(chr(10))[0]}" for name, text in commands().items())
+    return f"""\
+codesign-bench {__version__}: methods that optimise a robot's body and its controller, compared under an equal budget.
+
+  codesign-bench [COMMAND] key=value ...        without COMMAND: run
+  codesign-bench COMMAND --help                 what it does, its keys and their choices
+  eval "$(codesign-bench -sc install=bash)"     completion with the Tab key (also fish, zsh)
+
+{lines}
+
+  codesign-bench method=transform2act env=swimmer budget=smoke      a run of a minute or so
+  codesign-bench bench env=gap                                      all methods, the paper's budget: days"""
 
 
 def config_of(command: str) -> str:
