@@ -1,6 +1,6 @@
 """codesign_bench: a benchmark of methods that optimise a robot's body and its controller together.
 
-Importing the package registers all environments with Gymnasium, if that is installed: `codesign/Gap-v1` and so on.
+Importing the package registers all environments with Gymnasium: `codesign/Gap-v1` and so on.
 """
 
 import ctypes.util
@@ -13,10 +13,8 @@ __version__ = "0.1.0"
 def _register() -> None:
     """Every environment of conf/env/, also of other packages: locomotion2d as codesign/Locomotion2d-v1, glider_hard as
     codesign/GliderHard-v1."""
-    try:
-        from gymnasium.envs.registration import register, registry
-    except ImportError:
-        return
+    from gymnasium.envs.registration import register, registry
+
     from codesign_bench.errors import ConfigError
     from codesign_bench.paths import env_versions
 

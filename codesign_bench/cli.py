@@ -52,7 +52,7 @@ def call(arguments: list[str]) -> int | None:
     asked = flags(words)
     if asked.version:
         print(f"codesign-bench {__version__}")
-    elif asked.hydra_help or asked.shell_completion or asked.cfg or asked.info:
+    elif asked.shell_completion or asked.cfg or asked.info:
         show(command, asked)
     elif asked.help or not (asked.overrides or command in HARMLESS):
         print(help_of(command))
@@ -87,7 +87,7 @@ class _Flags(argparse.ArgumentParser):
 def flags(words: list[str]) -> argparse.Namespace:
     """Hydra's flags, of those that make sense here."""
     parser = _Flags(add_help=False, allow_abbrev=False)
-    for names in (("--help", "-h"), ("--version",), ("--multirun", "-m"), ("--shell-completion", "-sc"), ("--resolve",), ("--hydra-help",)):
+    for names in (("--help", "-h"), ("--version",), ("--multirun", "-m"), ("--shell-completion", "-sc"), ("--resolve",)):
         parser.add_argument(*names, action="store_true")
     parser.add_argument("--cfg", "-c", choices=("job", "hydra", "all"))
     parser.add_argument("--package", "-p")
@@ -101,21 +101,18 @@ def flags(words: list[str]) -> argparse.Namespace:
 
 
 def overview() -> str:
-    lines = [f"  {name:<12}{text.partition(chr(10))[0]}" for name, text in commands().items()]
-    return "\n".join(
-        [
-            f"codesign-bench {__version__}: methods that optimise a robot's body and its controller, compared under an equal budget.",
-            "",
-            "  codesign-bench [COMMAND] key=value ...        without COMMAND: run",
-            "  codesign-bench COMMAND --help                 what it does, its keys and their choices",
-            '  eval "$(codesign-bench -sc install=bash)"     completion with the Tab key (also fish, zsh)',
-            "",
-            *lines,
-            "",
-            "  codesign-bench method=transform2act env=swimmer budget=smoke      a run of a minute or so",
-            "  codesign-bench bench env=gap                                      all methods, the paper's budget: days",
-        ]
-    )
+    lines = "\n".join(f"  {name:<12}{text.partition(chr(10))[0]}" for name, text in commands().items())
+    return f"""\
+codesign-bench {__version__}: methods that optimise a robot's body and its controller, compared under an equal budget.
+
+  codesign-bench [COMMAND] key=value ...        without COMMAND: run
+  codesign-bench COMMAND --help                 what it does, its keys and their choices
+  eval "$(codesign-bench -sc install=bash)"     completion with the Tab key (also fish, zsh)
+
+{lines}
+
+  codesign-bench method=transform2act env=swimmer budget=smoke      a run of a minute or so
+  codesign-bench bench env=gap                                      all methods, the paper's budget: days"""
 
 
 def config_of(command: str) -> str:
@@ -175,32 +172,27 @@ def show(command: str, asked: argparse.Namespace) -> None:
     with hydra_initialised(name, asked.overrides) as words:
         if asked.cfg:
             _hydra().show_cfg(name, words, asked.cfg, asked.package, asked.resolve)
-        elif asked.info:
-            _hydra().show_info(asked.info, config_name=name, overrides=words)
         else:
-            from hydra._internal.utils import get_args_parser
-
-            parser = get_args_parser()
-            _hydra().hydra_help(config_name=name, args_parser=parser, args=parser.parse_args(["--hydra-help"]))
+            _hydra().show_info(asked.info, config_name=name, overrides=words)
 
 
 def complete(command: str, words: list[str]) -> None:
     """The shell's script, or, when it asks, how the line that is being typed can go on."""
-    line = os.environ.get("COMP_LINE", "")
     if not any(word.startswith("query=") for word in words):
         _complete("config", words)
         return
+    line = os.environ.get("COMP_LINE", "")
     program, *typed = line.split() or [""]
     if program.rpartition("/")[2].startswith("python"):  # python -m codesign_bench
         typed = typed[2:]
-    new = line.endswith(" ") or not typed
-    if len(typed) + new == 1:
-        print(" ".join(name for name in commands() if new or name.startswith(typed[0])))
-    if typed and typed[0] in commands() and len(typed) + new > 1:
-        command, *typed = typed
-    elif typed and "=" not in typed[0] and not typed[0].startswith("-") and len(typed) + new > 1:
+    *before, latest = typed if typed and not line.endswith(" ") else [*typed, ""]
+    if not before:
+        print(" ".join(name for name in commands() if name.startswith(latest)))
+    elif before[0] in commands():
+        command, *before = before
+    elif "=" not in before[0] and not before[0].startswith("-"):
         return
-    os.environ["COMP_LINE"] = shlex.join(["codesign-bench", *typed]) + " " * new if typed else "codesign-bench "
+    os.environ["COMP_LINE"] = f"{shlex.join(['codesign-bench', *before])} {latest}"
     name, said = config_of(command), io.StringIO()
     with contextlib.redirect_stdout(said):
         _complete(name, words)

@@ -35,10 +35,11 @@ def load_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
 
 def asks_for_many(overrides: Sequence[str]) -> bool:
     """Whether an experiment among the overrides says that it is a sweep."""
+    from hydra.types import RunMode
+
     if not any(override.startswith(("experiment=", "hydra.mode=")) for override in overrides):
         return False
-    mode = _hydra_config(overrides).mode
-    return str(getattr(mode, "name", mode)) == "MULTIRUN"
+    return bool(_hydra_config(overrides).mode == RunMode.MULTIRUN)
 
 
 def swept_values(overrides: Sequence[str], key: str) -> list[str]:
@@ -227,20 +228,19 @@ def no_such(kind: str, value: str, known: Sequence[str]) -> str:
 def _keys(name: str, words: Sequence[str]) -> list[str]:
     """All keys that can be set, as the groups among the words have them."""
     from hydra import compose
+    from omegaconf import OmegaConf
 
     groups = [word for word in words if word.startswith("hydra.searchpath") or (conf_dir() / word.partition("=")[0]).is_dir()]
     for given in (groups, []):
         with contextlib.suppress(Exception):
-            return list(_leaves(compose(name, given, return_hydra_config=False), ""))
+            return list(_leaves(OmegaConf.to_container(compose(name, given)), ""))
     return []
 
 
 def _leaves(config: Any, where: str) -> Iterator[str]:
-    from omegaconf import DictConfig
-
-    for key, value in config.items_ex(resolve=False):
+    for key, value in config.items():
         yield f"{where}{key}"
-        if isinstance(value, DictConfig) and not value._is_missing() and not value._is_none():
+        if isinstance(value, dict):
             yield from _leaves(value, f"{where}{key}.")
 
 

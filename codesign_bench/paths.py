@@ -40,28 +40,30 @@ def conf_dirs() -> tuple[Path, ...]:
     return tuple(found)
 
 
+def files_of(group: str) -> dict[str, Path]:
+    """The configurations in a group by name."""
+    found = {path.stem: path for folder in reversed(conf_dirs()) for path in (folder / group).glob("*.yaml")}
+    return dict(sorted(found.items()))
+
+
 def options_of(group: str) -> list[str]:
     """The names of the configurations in a group."""
-    return sorted({path.stem for folder in conf_dirs() for path in (folder / group).glob("*.yaml")})
+    return list(files_of(group))
 
 
 def env_versions() -> dict[str, int]:
     """The version of every environment, without reading more of its file than that."""
-    found = {}
-    for folder in reversed(conf_dirs()):
-        for path in sorted((folder / "env").glob("*.yaml")):
-            stated = re.search(r"^version:\s*(\d+)", path.read_text(encoding="utf-8"), re.MULTILINE)
-            found[path.stem] = int(stated[1]) if stated else 1
-    return dict(sorted(found.items()))
+    stated = {name: re.search(r"^version:\s*(\d+)", path.read_text(encoding="utf-8"), re.M) for name, path in files_of("env").items()}
+    return {name: int(version[1]) if version else 1 for name, version in stated.items()}
 
 
 @cache
 def env_config(name: str) -> dict[str, Any]:
     """The content of conf/env/NAME.yaml."""
-    if name not in options_of("env"):
-        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(options_of('env'))}.")
-    path = next(path for folder in conf_dirs() if (path := folder / "env" / f"{name}.yaml").is_file())
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    files = files_of("env")
+    if name not in files:
+        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(files)}.")
+    content: dict[str, Any] = yaml.safe_load(files[name].read_text(encoding="utf-8"))
     for base in content.pop("defaults", []):
         if base != "_self_":
             content = merged(env_config(base), content)

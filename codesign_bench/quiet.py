@@ -6,8 +6,4 @@ import mujoco
 
 def be_quiet() -> None:
     if mujoco.get_mju_user_warning() is None:
-        mujoco.set_mju_user_warning(_ignore)
-
-
-def _ignore(message: str) -> None:
-    return None
+        mujoco.set_mju_user_warning(lambda message: None)

@@ -1,30 +1,74 @@
-"""Plain mappings (from YAML, Hydra or a keyword argument) into frozen dataclasses, with errors in one sentence."""
+"""Plain mappings (from YAML, Hydra or a keyword argument) into frozen dataclasses, with errors in one sentence.
+
+The annotations of a dataclass say what it takes, down to the range of its numbers: `passes: Count`.
+"""
 
 import dataclasses
-import math
+import sys
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 from codesign_bench.errors import ConfigError
 
 T = TypeVar("T")
 
+WHOLE = "the configuration"
+
+
+@dataclasses.dataclass(frozen=True)
+class Allowed:
+    """What a value may be, in words that follow 'allowed', and whether one `fits`."""
+
+    words: str
+    fits: Callable[[Any], object]
+
+
+Count = Annotated[int, Allowed("are whole numbers from 1 up", lambda value: value >= 1)]
+Natural = Annotated[int, Allowed("are whole numbers from 0 up", lambda value: value >= 0)]
+Positive = Annotated[float, Allowed("are numbers above 0", lambda value: value > 0)]
+NotNegative = Annotated[float, Allowed("are numbers from 0 up", lambda value: value >= 0)]
+Share = Annotated[float, Allowed("are numbers from 0 to 1", lambda value: 0 <= value <= 1)]
+ShareBelowOne = Annotated[float, Allowed("are numbers from 0 up, below 1", lambda value: 0 <= value < 1)]
+PositiveShare = Annotated[float, Allowed("are numbers above 0, up to 1", lambda value: 0 < value <= 1)]
+FolderName = Annotated[str, Allowed("are names of folders", lambda name: name not in ("", ".", "..") and not {"/", "\0"} & set(name))]
+
+_KINDS: Mapping[Any, Allowed] = {
+    bool: Allowed("is true or false", lambda value: isinstance(value, bool)),
+    int: Allowed("is a whole number", lambda value: _is_number(value) and isinstance(value, int)),
+    float: Allowed("is a finite number", lambda value: _is_number(value) and abs(value) <= sys.float_info.max),
+    str: Allowed("is text", lambda value: isinstance(value, str)),
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class Checked:
+    """Base of dataclasses that are also made without `build`: their numbers are checked there too."""
+
+    def __post_init__(self) -> None:
+        for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
+            if typing.get_origin(hint) is Annotated:
+                _checked(typing.get_args(hint)[1], getattr(self, name), f"{type(self).__name__}.{name}")
+
 
 def build(cls: type[T], value: Any, where: str) -> T:
-    """A `cls` from a mapping. Unknown keys, missing keys and values of the wrong kind raise ConfigError naming `where`."""
+    """A `cls` from a mapping. Unknown keys, missing keys and values that are not allowed raise ConfigError naming `where`, which is a
+    key or WHOLE."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where} is {value!r}; allowed is a mapping with the keys {_keys(cls)}.")
-    hints = typing.get_type_hints(cls)
+    hints = typing.get_type_hints(cls, include_extras=True)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in value:
         if key not in fields:
             raise ConfigError(f"{where} has an unknown key '{key}'; allowed are {_keys(cls)}.")
-    arguments = {}
+    arguments, inside = {}, "" if where == WHOLE else f"{where}."
     for name, field in fields.items():
         if name in value:
-            arguments[name] = _convert(hints[name], value[name], f"{where}.{name}")
+            arguments[name] = _convert(hints[name], value[name], f"{inside}{name}")
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ConfigError(f"{where} lacks the key '{name}'; its keys are {_keys(cls)}.")
     return cls(**arguments)
@@ -45,53 +89,40 @@ def _keys(cls: type) -> str:
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
     origin, options = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        kind, allowed = options
+        return _checked(allowed, _convert(kind, value, where), where)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in options:
             return None
         (inner,) = [o for o in options if o is not type(None)]
         return _convert(inner, value, where)
     if origin is typing.Literal:
-        if value not in options:
-            raise ConfigError(f"{where} is {value!r}; allowed are {', '.join(map(str, options))}.")
-        return value
+        return _checked(Allowed(f"are {', '.join(map(str, options))}", lambda value: value in options), value, where)
     if origin is tuple:
         return _convert_tuple(options, value, where)
     if origin is dict:
-        return {str(key): item for key, item in _checked(isinstance(value, Mapping), value, where, "a mapping").items()}
+        return {str(key): item for key, item in _checked(_MAPPING, value, where).items()}
     if dataclasses.is_dataclass(hint):
         return build(typing.cast(type, hint), value, where)
-    if hint is bool:
-        return _checked(isinstance(value, bool), value, where, "true or false")
-    if hint is int:
-        return _checked(isinstance(value, int) and not isinstance(value, bool), value, where, "a whole number")
-    if hint is float:
-        return float(_checked(_is_finite_number(value), value, where, "a finite number"))
-    if hint is str:
-        return _checked(isinstance(value, str), value, where, "text")
-    raise TypeError(f"{where}: no rule for {hint}")
+    return hint(_checked(_KINDS[hint], value, where))
 
 
 def _convert_tuple(options: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-    _checked(isinstance(value, Sequence) and not isinstance(value, str), value, where, "a list")
+    _checked(_LIST, value, where)
     if len(options) == 2 and options[1] is Ellipsis:
         options = (options[0],) * len(value)
-    _checked(len(value) == len(options), value, where, f"a list of {len(options)}")
+    _checked(Allowed(f"is a list of {len(options)}", lambda value: len(value) == len(options)), value, where)
     return tuple(_convert(o, v, f"{where}[{i}]") for i, (o, v) in enumerate(zip(options, value, strict=True)))
 
 
-def _is_finite_number(value: Any) -> bool:
-    try:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:
-        return False
+_LIST = Allowed("is a list", lambda value: isinstance(value, Sequence) and not isinstance(value, str))
+_MAPPING = Allowed("is a mapping", lambda value: isinstance(value, Mapping))
 
 
-def _checked(ok: bool, value: Any, where: str, allowed: str) -> Any:
-    if not ok:
-        raise ConfigError(f"{where} is {shortened(value)}; allowed is {allowed}.")
+def _checked(allowed: Allowed, value: Any, where: str) -> Any:
+    if not allowed.fits(value):
+        text = repr(value)
+        short = text if len(text) <= 60 else f"{text[:50]}... ({len(text)} characters)"
+        raise ConfigError(f"{where} is {short}; allowed {allowed.words}.")
     return value
-
-
-def shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:50]}... ({len(text)} characters)"

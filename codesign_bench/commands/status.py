@@ -6,6 +6,7 @@ codesign-bench status study=bench env=gap json=true
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from codesign_bench.configuration import load_config, study_at
 from codesign_bench.errors import ConfigError
@@ -27,13 +28,11 @@ class StatusConfig:
 
 def main(arguments: list[str]) -> int:
     config = build(StatusConfig, load_config("status", arguments), "the configuration")
-    places = [study_at(config.results, study) for study in config.study]
-    for path in [results / study for results, study in places] or [study_at(config.results, "")[0]]:
-        if not path.is_dir():
-            raise ConfigError(f"There is no folder {path}; results=DIR says where the studies are.")
-    found = (
-        [run for results, study in places for run in statuses(results, [study])] if places else statuses(study_at(config.results, "")[0])
-    )
+    found = []
+    for results, study in [study_at(config.results, study) for study in config.study] or [(Path(config.results), "")]:
+        if not (results / study).is_dir():
+            raise ConfigError(f"There is no folder {results / study}; results=DIR says where the studies are.")
+        found += statuses(results, [study] if study else None)
     for key in ("env", "method", "seed"):
         wanted = getattr(config, key)
         found = [run for run in found if not wanted or getattr(run, key) in wanted]

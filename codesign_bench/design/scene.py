@@ -4,15 +4,19 @@
 import math
 import string
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.structured import Allowed, Checked, Count, NotNegative, Positive
 
 _NAME_LETTERS = set(string.ascii_letters + string.digits + "_")
 
+Condim = Annotated[int, Allowed("are 1, 3, 4 and 6", lambda value: value in (1, 3, 4, 6))]
+"""Dimensions of a contact, as MuJoCo has them."""
+
 
 @dataclass(frozen=True)
-class Ground:
+class Ground(Checked):
     """What the robot stands on.
 
     - kind: none; plane at `top`; gaps: boxes with their top at `top` and a gap of `gap_width` every `period` metres, the first one
@@ -22,7 +26,7 @@ class Ground:
     """
 
     kind: Literal["none", "plane", "gaps"]
-    condim: int = 3
+    condim: Condim = 3
     conaffinity: int = 1
     friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
     top: float = 0.0
@@ -34,6 +38,7 @@ class Ground:
     thickness: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.kind == "gaps" and not 0 < self.gap_width < self.period:
             raise ConfigError(f"The ground's gap_width is {self.gap_width}; allowed is between 0 and the period, {self.period}.")
         if self.kind == "gaps" and not (self.first_gap > 0 and self.ahead > self.first_gap and self.behind > 0 and self.thickness > 0):
@@ -97,7 +102,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Scene:
+class Scene(Checked):
     """Everything in the simulation that is not the design. Units: metres, seconds, kg, as in MuJoCo.
 
     - root: planar: two slides along the plane and one hinge across it; free: six degrees of freedom
@@ -110,51 +115,33 @@ class Scene:
 
     root: Literal["planar", "free"]
     root_height: float
-    timestep: float
-    frame_skip: int
-    joint_armature: float
-    joint_damping: float
-    root_armature: float
-    root_damping: float
-    geom_condim: int
+    timestep: Positive
+    frame_skip: Count
+    joint_armature: NotNegative
+    joint_damping: NotNegative
+    root_armature: NotNegative
+    root_damping: NotNegative
+    geom_condim: Condim
     geom_conaffinity: int
-    geom_density: float
-    geom_margin: float
+    geom_density: Positive
+    geom_margin: NotNegative
     ground: Ground
     geom_solimp: tuple[float, float, float] = (0.9, 0.95, 0.001)
     geom_solref: tuple[float, float] = (0.02, 1.0)
-    medium_density: float = 0.0
-    medium_viscosity: float = 0.0
+    medium_density: NotNegative = 0.0
+    medium_viscosity: NotNegative = 0.0
     contacts: bool = True
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     parts: tuple[Part, ...] = ()
     elements: str = ""
 
     def __post_init__(self) -> None:
-        if self.timestep <= 0 or self.frame_skip < 1:
-            raise ConfigError(f"The scene's timestep is {self.timestep} and its frame_skip {self.frame_skip}; allowed are values above 0.")
-
-        for name in (
-            "joint_armature",
-            "joint_damping",
-            "root_armature",
-            "root_damping",
-            "geom_margin",
-            "medium_density",
-            "medium_viscosity",
-        ):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"The scene's {name} is {getattr(self, name)}; allowed are numbers from 0 up.")
-        for name, condim in (("geom_condim", self.geom_condim), ("ground.condim", self.ground.condim)):
-            if condim not in (1, 3, 4, 6):
-                raise ConfigError(f"The scene's {name} is {condim}; allowed are 1, 3, 4 and 6.")
+        super().__post_init__()
         names = [part.name for part in self.parts]
         if any(name.startswith("ground") for name in names):
             raise ConfigError(f"The scene has the parts {', '.join(names)}; allowed are names that do not begin with ground.")
         if len(set(names)) != len(names):
             raise ConfigError(f"The scene has two parts of one name ({', '.join(names)}); allowed is a name of its own for each.")
-        if self.geom_density <= 0:
-            raise ConfigError(f"The scene's geom_density is {self.geom_density}; allowed are numbers above 0.")
 
     @property
     def root_qpos(self) -> int:

@@ -19,7 +19,7 @@ KEPT = 2
 
 
 class CheckpointError(CodesignError, RuntimeError):
-    """A checkpoint is damaged, or belongs to another configuration or version."""
+    """A checkpoint is damaged, or cannot be written."""
 
 
 class CheckpointDiffers(CheckpointError):
@@ -49,37 +49,33 @@ def load_latest(folder: Path, configuration_hash: str, keys: Sequence[str] = ())
     for file in files:
         try:
             return load(file, configuration_hash, keys), warnings
+        except CheckpointDiffers:
+            raise
         except CheckpointError as error:
-            if not isinstance(error, _Damaged):
-                raise
             warnings.append(str(error))
     if files:
         raise CheckpointError(f"All checkpoints in {folder} are damaged; move the run folder away to start again.")
     return None, warnings
 
 
-class _Damaged(CheckpointError):
-    pass
-
-
 def load(file: Path, configuration_hash: str, keys: Sequence[str] = ()) -> dict[str, Any]:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise _Damaged(f"The checkpoint {file} cannot be read ({error.strerror}).") from None
+        raise CheckpointError(f"The checkpoint {file} cannot be read ({error.strerror}).") from None
     start = len(MAGIC)
     digest, payload = content[start : start + 64], content[start + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(payload).hexdigest().encode() != digest:
-        raise _Damaged(f"The checkpoint {file} is damaged: its checksum does not match.")
+        raise CheckpointError(f"The checkpoint {file} is damaged: its checksum does not match.")
     try:
         value = torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True)
         version, configuration, state = value["version"], value["configuration"], value["state"]
     except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError, TypeError, IndexError, AttributeError, ValueError):
-        raise _Damaged(f"The checkpoint {file} does not hold the state of a run.") from None
+        raise CheckpointError(f"The checkpoint {file} does not hold the state of a run.") from None
     if version != __version__:
         raise CheckpointDiffers(f"The checkpoint {file} was written by version {version}; this is {__version__}.")
     if configuration != configuration_hash:
         raise CheckpointDiffers(f"The checkpoint {file} belongs to another configuration ({configuration}, not {configuration_hash}).")
     if not isinstance(state, dict) or not set(keys) <= state.keys():
-        raise _Damaged(f"The checkpoint {file} does not hold the state of a run.")
+        raise CheckpointError(f"The checkpoint {file} does not hold the state of a run.")
     return state

@@ -22,12 +22,11 @@ import torch
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import BudgetError, CodesignError
 from codesign_bench.experiment import checkpoint
-from codesign_bench.experiment.equality import Outcome, must_equal, outcome
+from codesign_bench.experiment.equality import Outcome, must_equal, outcome, require
 from codesign_bench.experiment.evaluation import evaluate
-from codesign_bench.experiment.method import Context, Method
+from codesign_bench.experiment.method import Method
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import RunSetup, run
-from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.structured import merged
@@ -43,13 +42,13 @@ def equal_charging(config: Config, folder: Path) -> None:
             before = ledger.charged
             finished += sum(episode.steps for episode in method.iterate().episodes)
             steps = ledger.charged - before
-            _require(steps == setup.iteration_steps, f"Iteration {number} charged {steps} steps; it must charge {setup.iteration_steps}.")
-            _require(finished <= ledger.charged, f"Episodes of {finished} steps have ended after {ledger.charged} charged steps.")
-        _require(ledger.left == 0, f"{ledger.left} steps of the budget are left after the last iteration.")
+            require(steps == setup.iteration_steps, f"Iteration {number} charged {steps} steps; it must charge {setup.iteration_steps}.")
+            require(finished <= ledger.charged, f"Episodes of {finished} steps have ended after {ledger.charged} charged steps.")
+        require(ledger.left == 0, f"{ledger.left} steps of the budget are left after the last iteration.")
         try:
             method.iterate()
         except BudgetError:
-            _require(ledger.charged == setup.budget.steps, "A refused request was charged.")
+            require(ledger.charged == setup.budget.steps, "A refused request was charged.")
         else:
             raise AssertionError("An iteration past the budget was not refused; methods must take their steps from Context.pool.")
 
@@ -102,10 +101,10 @@ def legal_designs(config: Config, folder: Path) -> None:
         for number in range(setup.budget.steps // setup.iteration_steps):
             method.iterate()
             agent = method.champion()
-            _require(agent.task.name == setup.task.name, f"The champion acts in {agent.task.name}; the task is {setup.task.name}.")
+            require(agent.task.name == setup.task.name, f"The champion acts in {agent.task.name}; the task is {setup.task.name}.")
             before = ledger.charged
-            evaluation = evaluate(agent, 2, Streams(setup.settings.seed).sequence("conformance", number))
-            _require(ledger.charged == before, "An evaluation was charged to the ledger.")
+            evaluation = evaluate(agent, 2, setup.streams.sequence("conformance", number))
+            require(ledger.charged == before, "An evaluation was charged to the ledger.")
             try:
                 agent.task.space.check(evaluation.design)
                 mujoco.MjModel.from_xml_string(to_mjcf(evaluation.design, agent.task.space, agent.task.scene))
@@ -117,12 +116,12 @@ def champion_deterministic(config: Config, folder: Path) -> None:
     """The champion does the same again, also with other action noise on offer."""
     with _method(config) as (setup, method, _):
         method.iterate()
-        before, streams = copy.deepcopy(method.state_dict()), Streams(setup.settings.seed)
-        starts = [streams.sequence("conformance starts", i) for i in range(2)]
+        before = copy.deepcopy(method.state_dict())
+        starts = [setup.streams.sequence("conformance starts", i) for i in range(2)]
         played = []
         for noise in (0, 0, 1):
             agent = method.champion()
-            sampler = Sampler(agent.task, 2, streams.sequence("conformance noise", noise), agent.steps, reset_seeds=starts)
+            sampler = Sampler(agent.task, 2, setup.streams.sequence("conformance noise", noise), agent.steps, reset_seeds=starts)
             played.append([(record, design.to_dict()) for record, design in sampler.play(agent.policy)])
         must_equal(played[0], played[1], "The champion's episodes, played twice")
         must_equal(played[0], played[2], "The champion's episodes with other action noise")
@@ -151,7 +150,7 @@ def writes_inside(config: Config, folder: Path) -> None:
     written = {path for path in written if path.parts[1] != "dev" and "__pycache__" not in path.parts}
     outside = {path for path in written if not path.is_relative_to(inside) and not inside.is_relative_to(path)}
     outside.update(elsewhere.rglob("*"))
-    _require(not outside, f"A run wrote outside of its folder {inside}: {', '.join(map(str, sorted(outside)))}.")
+    require(not outside, f"A run wrote outside of its folder {inside}: {', '.join(map(str, sorted(outside)))}.")
 
 
 CHECKS: tuple[Callable[[Config, Path], None], ...] = (
@@ -177,11 +176,6 @@ def undisturbed(config: Config, folder: Path) -> Outcome:
     return _run(config, folder / "undisturbed")
 
 
-def _require(ok: bool, sentence: str) -> None:
-    if not ok:
-        raise AssertionError(sentence)
-
-
 def _quiet(config: Config, folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     own = {"results": str(folder.resolve()), "workers": 0, "progress": False, "tensorboard": False, "wandb": None}
     return merged(merged(config, {**own, "budget": {"until": config["budget"]["steps"]}}), changes)
@@ -190,16 +184,15 @@ def _quiet(config: Config, folder: Path, changes: Mapping[str, Any]) -> dict[str
 def _run(config: Config, folder: Path, **changes: Any) -> Outcome:
     changed = _quiet(config, folder, changes)
     with contextlib.redirect_stderr(io.StringIO()):
-        _require(run(changed, []) == "done", "The run was stopped.")
+        require(run(changed, []) == "done", "The run was stopped.")
     return outcome(changed)
 
 
 @contextlib.contextmanager
 def _method(config: Config) -> Iterator[tuple[RunSetup, Method, Ledger]]:
     setup = RunSetup.of(config)
-    ledger, settings = Ledger(setup.budget.steps), setup.settings
-    context = Context(setup.task, setup.budget, Streams(settings.seed), ledger, settings.sampler.groups, 0, settings.device)
-    with contextlib.closing(setup.method_class(setup.method_config, context)) as method:
+    ledger = Ledger(setup.budget.steps)
+    with contextlib.closing(setup.new_method(ledger)) as method:
         yield setup, method, ledger
 
 

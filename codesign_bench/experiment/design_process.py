@@ -1,10 +1,8 @@
 """How an agent designs itself: the skeleton after each skeleton transform, with the attributes of the finished design."""
 
 import json
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.stored import StoredDesign
@@ -30,8 +28,9 @@ def design_process(agent: Agent, seed: np.random.SeedSequence, final: Design | N
             break
         if episode.stage is Stage.SKELETON:
             stages.append((episode.design, list(identity)))
-            kept = kept_nodes(episode.design, actions[:, SKELETON], agent.task.space)
-            grown = _grown(episode.design, actions[:, SKELETON], agent.task)
+            choices, space = actions[:, SKELETON], agent.task.space
+            kept = kept_nodes(episode.design, choices, space)
+            grown = int(np.count_nonzero((choices == ADD_JOINT) & space.topology(episode.design).can_add))
             identity = [name for name, stays in zip(identity, kept, strict=True) if stays] + list(range(newest, newest + grown))
             newest += grown
     finished = final if final is not None and np.array_equal(final.parents, episode.design.parents) else episode.design
@@ -41,10 +40,6 @@ def design_process(agent: Agent, seed: np.random.SeedSequence, final: Design | N
         design.with_attributes([attributes.get(n, own) for n, own in zip(names, design.attributes, strict=True)])
         for design, names in stages
     )
-
-
-def _grown(design: Design, choices: NDArray[Any], task: Task) -> int:
-    return int(np.count_nonzero((choices == ADD_JOINT) & task.space.topology(design).can_add))
 
 
 def process_json(process: tuple[Design, ...], task: Task) -> str:

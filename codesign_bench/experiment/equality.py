@@ -28,9 +28,7 @@ class Outcome:
     state: dict[str, Any]
 
     def must_equal(self, other: Outcome, what: str) -> None:
-        must_equal(self.rows, other.rows, f"progress.csv of {what}")
-        must_equal(self.tables, other.tables, f"The tables of {what}")
-        must_equal(self.state, other.state, what)
+        must_equal(vars(self), vars(other), what)
 
 
 def outcome(config: Mapping[str, Any]) -> Outcome:
@@ -67,8 +65,13 @@ def difference(a: Any, b: Any, where: str = "") -> str | None:
     return None if same else f"{where} is {str(a)[:60]} and {str(b)[:60]}"
 
 
+def require(ok: bool, sentence: str) -> None:
+    """An AssertionError with this sentence, unless all is well."""
+    if not ok:
+        raise AssertionError(sentence)
+
+
 def must_equal(a: Any, b: Any, what: str) -> None:
     """An AssertionError that names the first place where the two differ."""
     found = difference(a, b)
-    if found is not None:
-        raise AssertionError(f"{what} must be bit-equal to what it is compared with, but {found}.")
+    require(found is None, f"{what} must be bit-equal to what it is compared with, but {found}.")

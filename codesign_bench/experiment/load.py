@@ -8,11 +8,10 @@ import yaml
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import checkpoint
-from codesign_bench.experiment.method import Agent, Context
+from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.reevaluation import Which
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import LiveRun, RunSetup
-from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 
 
@@ -44,9 +43,7 @@ def load_state(setup: RunSetup, folder: RunFolder) -> dict[str, Any]:
 
 
 def champion_in(state: dict[str, Any], setup: RunSetup, which: Which = "champion") -> Agent:
-    settings = setup.settings
-    context = Context(setup.task, setup.budget, Streams(settings.seed), Ledger(setup.budget.steps), settings.sampler.groups, 0, "cpu")
-    with contextlib.closing(setup.method_class(setup.method_config, context)) as method:
+    with contextlib.closing(setup.new_method(Ledger(setup.budget.steps), device="cpu")) as method:
         method.load_state_dict(state["method"])
         agent = method.champion() if which == "champion" else method.incumbent()
     if agent is None:

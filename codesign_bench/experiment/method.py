@@ -17,6 +17,7 @@ from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import EpisodeRecord, TransformSteps
 from codesign_bench.simulation.graphs import Policy
 from codesign_bench.simulation.workers import Group, WorkerPool
+from codesign_bench.structured import Count
 from codesign_bench.tasks.base import Task
 
 ENTRY_POINTS = "codesign_bench.methods"
@@ -29,10 +30,10 @@ class Budget:
     name: str
     steps: int
     until: int
-    batch: int
-    population: int
-    agent_batch: int
-    evaluate_every: int
+    batch: Count
+    population: Count
+    agent_batch: Count
+    evaluate_every: Count
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,6 @@ class Iteration:
     tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]] = field(default_factory=dict)
 
 
-def _nothing() -> None:
-    """Saves no checkpoint."""
-
-
 @dataclass(frozen=True)
 class Context:
     """What the runner gives to a method besides its configuration. `checkpoint` saves the run as it is; a method with long
@@ -74,7 +71,7 @@ class Context:
     groups: int
     workers: int
     device: str
-    checkpoint: Callable[[], None] = _nothing
+    checkpoint: Callable[[], None] = lambda: None
 
     def pool(self, groups: list[Group]) -> WorkerPool:
         """The only source of steps for learning."""

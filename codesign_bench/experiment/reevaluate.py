@@ -8,8 +8,8 @@ Nothing here is charged to the run: its ledger, its checkpoints and progress.csv
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,48 +23,52 @@ from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import record
 from codesign_bench.experiment.reevaluation import FreshEpisodes, Reevaluation, Which
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.experiment.seeds import Streams
+from codesign_bench.structured import Count, Natural, NotNegative
 from codesign_bench.tasks.base import Task
 
 FOLDER = "reevaluation"
 """Of the runs that train controllers, inside the run folder."""
 
 
-def reevaluate(
-    path: Path,
-    episodes: int,
-    seed: int,
-    train: int,
-    seconds: float,
-    workers: int | None,
-    command: list[str],
-    method: Sequence[str],
-    which: Which = "champion",
-) -> Reevaluation:
+@dataclass(frozen=True)
+class ReevaluateConfig:
+    """The content of conf/reevaluate.yaml."""
+
+    run: str
+    agent: Which
+    episodes: Count
+    seed: Natural
+    train: Natural
+    seconds: NotNegative
+    workers: int | None
+    controller: tuple[str, ...]
+
+
+def reevaluate(config: ReevaluateConfig, command: list[str]) -> Reevaluation:
     """Writes reevaluation.json and motion.json into the run folder; of the incumbent, a file of its own and no motion. A controller
-    that was trained for this design before is kept. `method` are the overrides that name what trains it."""
-    before = None
+    that was trained for this design before is kept."""
+    path, which, seed, before = Path(config.run), config.agent, config.seed, None
     with contextlib.suppress(ConfigError):  # a damaged file is about to be replaced
         before = Reevaluation.load(path, which)
-    setup = runner.RunSetup.of(load_config_of(path))
-    state = load_state(setup, RunFolder(path))
+    run_config = load_config_of(path)
+    setup = runner.RunSetup.of(run_config)
+    state, streams = load_state(setup, RunFolder(path)), setup.streams
     agent, charged = champion_in(state, setup, which), int(state["ledger"]["charged"])
-    streams = Streams(setup.settings.seed)
-    training = controller_config(load_config_of(path), method, train, streams.integer("controller", seed), workers) if train else None
+    training = controller_config(run_config, config, streams.integer("controller", seed)) if config.train else None
     if training is not None:
         runner.RunSetup.of(training)  # what is impossible is said before the episodes are played
-    evaluation = evaluate(agent, episodes, streams.sequence("reevaluation", seed))
+    evaluation = evaluate(agent, config.episodes, streams.sequence("reevaluation", seed))
     kept = before.controller if before is not None and before.agent.steps == charged else None
     result = Reevaluation(FreshEpisodes.of(evaluation, charged, seed), kept)
     result.save(path, which)
-    motion = record(agent, streams.sequence("motion", seed), seconds) if which == "champion" else None
+    motion = record(agent, streams.sequence("motion", seed), config.seconds) if which == "champion" else None
     if motion is not None:
         motion.save(path)
     if training is not None:
         controller = train_controller(path, agent.task, evaluation.design, training, command)
         if controller is not None:
-            fresh = evaluate(controller, episodes, streams.sequence("reevaluation of the controller", seed))
-            result = replace(result, controller=FreshEpisodes.of(fresh, train, seed))
+            fresh = evaluate(controller, config.episodes, streams.sequence("reevaluation of the controller", seed))
+            result = replace(result, controller=FreshEpisodes.of(fresh, config.train, seed))
             result.save(path, which)
     return result
 
@@ -81,15 +85,15 @@ def train_controller(path: Path, task: Task, design: Design, config: Mapping[str
     return champion_in(load_state(setup, folder), setup)
 
 
-def controller_config(config: Mapping[str, Any], method: Sequence[str], steps: int, seed: int, workers: int | None) -> dict[str, Any]:
-    """The method that trains a controller (conf/reevaluate.yaml), in the run's own environment and batch size."""
-    chosen = load_config("config", [*method, f"method.ppo.gamma={config['env']['discount']}"])["method"]
+def controller_config(run: Mapping[str, Any], config: ReevaluateConfig, seed: int) -> dict[str, Any]:
+    """The method that trains a controller, in the run's own environment and batch size."""
+    chosen = load_config("config", [*config.controller, f"method.ppo.gamma={run['env']['discount']}"])["method"]
     return {
-        **config,
+        **run,
         "method": {**chosen, "name": "controller"},
-        "budget": {**config["budget"], "name": "reevaluation", "steps": steps, "until": steps},
+        "budget": {**run["budget"], "name": "reevaluation", "steps": config.train, "until": config.train},
         "seed": seed,
-        "workers": config["workers"] if workers is None else workers,
+        "workers": run["workers"] if config.workers is None else config.workers,
         "tensorboard": False,
         "wandb": None,
     }

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -95,7 +95,8 @@ class RunFolder:
             if not _locks(handle, fcntl.LOCK_EX):
                 time.sleep(0.1)  # somebody may have asked just now whether it is `alive`
             if not _locks(handle, fcntl.LOCK_EX):
-                raise RunInUse(f"The run {self.path} is in use by {self._owner(handle)}; nothing was done.")
+                handle.seek(0)
+                raise RunInUse(f"The run {self.path} is in use by {handle.read(200) or 'another process'}; nothing was done.")
             with contextlib.suppress(OSError):  # who holds it is only for people to read; a full disk is told by what must be written
                 os.ftruncate(handle.fileno(), 0)
                 os.write(handle.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
@@ -108,11 +109,6 @@ class RunFolder:
                 return not _locks(handle, fcntl.LOCK_SH)
         except (OSError, ConfigError):
             return False
-
-    @staticmethod
-    def _owner(handle: TextIO) -> str:
-        handle.seek(0)
-        return handle.read(200) or "another process"
 
     # ---- status ------------------------------------------------------------------------------------------------------
 
@@ -134,31 +130,30 @@ class RunFolder:
     def is_done(self, config: Mapping[str, Any]) -> bool:
         """Whether this configuration has been run to its budget.until, as far as small files tell."""
         status = self.status()
-        if status["status"] != "done" or status.get("steps", 0) < config["budget"]["until"]:
-            return False
-        try:
-            saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-            return configuration_hash(saved) == configuration_hash(config)
-        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
-            return False
+        return status["status"] == "done" and status.get("steps", 0) >= config["budget"]["until"] and self._changes(config) == []
 
     def check_configuration(self, config: Mapping[str, Any]) -> None:
         """Refuses to go on with a run that was configured differently or made with other versions. One that never came to a
         checkpoint has nothing to lose and begins anew."""
-        path = self.path / "config.yaml"
         if not self._begun and self.status().get("steps", 0) > 0:
             raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
         if self._begun:
-            try:
-                saved = deciding(yaml.safe_load(path.read_text(encoding="utf-8")))
-            except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
-                raise RunDiffers(f"{path} cannot be read; move the run folder away and start again.") from None
-            changes = list(_differences(saved, deciding(config)))
+            changes = self._changes(config)
+            if changes is None:
+                raise RunDiffers(f"{self.path / 'config.yaml'} cannot be read; move the run folder away and start again.")
             if changes:
                 raise RunDiffers(
                     f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."
                 )
             self._check_versions(self.path / "manifest.json")
+
+    def _changes(self, config: Mapping[str, Any]) -> list[str] | None:
+        """Where the configuration on disk decides otherwise than this one; None if it cannot be read."""
+        try:
+            saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            return list(_differences(deciding(saved), deciding(config)))
+        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+            return None
 
     def write_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
         """Configuration and, for a new run, manifest. What was refused must not get here: it would rewrite a good run's."""
@@ -257,12 +252,11 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written ({error.strerror}); what was there before is kept.") from None
+    finally:
+        with contextlib.suppress(OSError):  # it has its name, or it is not whole
             temporary.unlink()
-        if isinstance(error, OSError):
-            raise StorageError(f"{path} cannot be written ({error.strerror}); what was there before is kept.") from None
-        raise
 
 
 class Table:
@@ -271,6 +265,7 @@ class Table:
 
     def __init__(self, path: Path, length: int = 0) -> None:
         self.path = path
+        self._columns: tuple[str, ...] = ()
         if length == 0:
             try:
                 path.unlink(missing_ok=True)
@@ -279,11 +274,9 @@ class Table:
         elif not path.is_file() or path.stat().st_size < length:
             raise StorageError(f"{path} has lost rows that its checkpoint knows of; put the file back or move the run folder away.")
         else:
-            with self._opened("r+b") as file:
+            with self._changed("r+b") as file:
                 file.truncate(length)
-                file.flush()
-                os.fsync(file.fileno())
-        self._columns = self._read_columns() if length else ()
+                self._columns = tuple(next(csv.reader([file.readline().decode("utf-8", "replace")]), ()))
 
     @property
     def length(self) -> int:
@@ -296,42 +289,37 @@ class Table:
         for row in rows:
             if row.keys() != set(columns):
                 raise ValueError(f"A row of {self.path.name} has the columns {', '.join(row)}; they must be {', '.join(columns)}.")
-        values = [[row[name] for name in columns] for row in rows]
-        with self._opened("ab") as file:
-            file.write(_csv(values if self._columns else [columns, *values]))
-            file.flush()
-            os.fsync(file.fileno())
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, columns)
+        if not self._columns:
+            writer.writeheader()
+        writer.writerows(rows)
+        with self._changed("ab") as file:
+            file.write(text.getvalue().encode())
         self._columns = columns
 
-    def _read_columns(self) -> tuple[str, ...]:
-        with self._opened("rb") as file:
-            return tuple(next(csv.reader([file.readline().decode("utf-8", "replace")]), ()))
-
     @contextlib.contextmanager
-    def _opened(self, mode: str) -> Iterator[IO[bytes]]:
+    def _changed(self, mode: str) -> Iterator[IO[bytes]]:
+        """Flushed to the disk when it is left."""
         try:
             with open(self.path, mode) as file:
                 yield file
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             raise StorageError(f"{self.path} cannot be written ({error.strerror}).") from None
-
-
-def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
 
 
 class Tables:
     """What a method keeps besides progress.csv: tables/NAME.csv. `lengths` belongs into the checkpoint; what it does not know of is
     removed on resume."""
 
-    def __init__(self, folder: Path, lengths: Mapping[str, int] | None = None) -> None:
-        self.folder, known = folder, lengths or {}
+    def __init__(self, folder: Path, lengths: Mapping[str, int]) -> None:
+        self.folder = folder
         for path in folder.glob("*.csv"):
-            if path.stem not in known:
+            if path.stem not in lengths:
                 path.unlink()
-        self._tables = {name: Table(self._path(name), length) for name, length in known.items()}
+        self._tables = {name: Table(folder / f"{name}.csv", length) for name, length in lengths.items()}
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -344,8 +332,5 @@ class Tables:
             if rows:
                 if name not in self._tables:
                     self.folder.mkdir(exist_ok=True)
-                    self._tables[name] = Table(self._path(name))
+                    self._tables[name] = Table(self.folder / f"{name}.csv")
                 self._tables[name].append(*rows)
-
-    def _path(self, name: str) -> Path:
-        return self.folder / f"{name}.csv"

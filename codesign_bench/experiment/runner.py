@@ -8,8 +8,8 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -32,34 +32,44 @@ from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.rehearsal import rehearse
 from codesign_bench.simulation.workers import available_cores
-from codesign_bench.structured import build
+from codesign_bench.structured import Allowed, Count, FolderName, Natural, build
 from codesign_bench.tasks import Task, task_from_config
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    episodes: Count
+
+
+@dataclass(frozen=True)
+class SamplerConfig:
+    groups: Count
 
 
 @dataclass(frozen=True)
 class RunConfig:
     """The content of conf/config.yaml besides env, method and budget."""
 
-    seed: int
-    study: str
-    results: str
+    seed: Natural
+    study: FolderName
+    results: Annotated[str, Allowed("are folders", bool)]
     evaluation: EvaluationConfig
     sampler: SamplerConfig
-    workers: int | None
-    device: str
+    workers: Natural | None
+    device: Literal["cpu", "cuda"]
     progress: bool
     tensorboard: bool
     wandb: str | None
 
 
 @dataclass(frozen=True)
-class EvaluationConfig:
-    episodes: int
+class MethodNames:
+    """What every conf/method/NAME.yaml has besides its plug-in's own configuration."""
 
-
-@dataclass(frozen=True)
-class SamplerConfig:
-    groups: int
+    name: FolderName
+    plugin: str
+    label: str | None = None
+    colour: Annotated[str, Allowed("are colours such as '#0072B2'", re.compile("#[0-9A-Fa-f]{6}").fullmatch)] | None = None
 
 
 def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunSetup | None = None, folder: RunFolder | None = None) -> str:
@@ -117,40 +127,34 @@ class RunSetup:
         settings = build(RunConfig, {key: value for key, value in config.items() if key not in parts}, "the configuration")
         budget = build(Budget, parts["budget"], "budget")
         task = task_from_config(parts["env"] or {})
-        method = dict(parts["method"] or {})
-        name, plugin = method.pop("name", None), method.pop("plugin", None)
-        if not isinstance(name, str) or not isinstance(plugin, str) or not _is_folder_name(name):
-            raise ConfigError(f"method.name is {name!r} and method.plugin {plugin!r}; allowed are names.")
-        if not _is_folder_name(task.name):
-            raise ConfigError(f"env.name is {task.name!r}; allowed are names.")
-        label, colour = method.pop("label", None), method.pop("colour", None)
-        if not isinstance(label, str | None) or not (colour is None or re.fullmatch("#[0-9A-Fa-f]{6}", str(colour))):
-            raise ConfigError(f"method.label is {label!r} and method.colour {colour!r}; allowed are a name and a colour such as '#0072B2'.")
-        cls = method_class(plugin)
+        own = [field.name for field in fields(MethodNames)]
+        method = parts["method"] or {}
+        names = build(MethodNames, {key: value for key, value in method.items() if key in own}, "method")
+        cls = method_class(names.plugin)
+        method_config: Any = build(cls.config_class, {key: value for key, value in method.items() if key not in own}, "method")
         steps = cls.iteration_steps(budget)
-        _check(settings, budget, steps)
-        return RunSetup(settings, budget, task, cls, build(cls.config_class, method, "method"), steps, configuration_hash(config))
+        _check_budget(budget, steps)
+        if settings.device == "cuda" and not torch.cuda.is_available():
+            raise ConfigError("device is cuda, but this machine has none that torch can use; allowed here is cpu.")
+        return RunSetup(settings, budget, task, cls, method_config, steps, configuration_hash(config))
 
     @property
     def workers(self) -> int:
         groups = self.settings.sampler.groups
         return min(groups, available_cores()) if self.settings.workers is None else self.settings.workers
 
+    @property
+    def streams(self) -> Streams:
+        return Streams(self.settings.seed)
 
-def _is_folder_name(name: str) -> bool:
-    return bool(name) and "/" not in name and name not in (".", "..") and "\0" not in name
+    def new_method(self, ledger: Ledger, **given: Any) -> Method:
+        """The method before its first iteration, without workers; `given` replaces parts of its context."""
+        settings = self.settings
+        context = Context(self.task, self.budget, self.streams, ledger, settings.sampler.groups, workers=0, device=settings.device)
+        return self.method_class(self.method_config, replace(context, **given))
 
 
-def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
-    if settings.workers is not None and settings.workers < 0:
-        raise ConfigError(f"workers is {settings.workers}; allowed are whole numbers from 0 up.")
-    if not settings.results or not _is_folder_name(settings.study):
-        raise ConfigError(f"study is {settings.study!r} and results {settings.results!r}; allowed are names of folders.")
-    if settings.seed < 0:
-        raise ConfigError(f"seed is {settings.seed}; allowed are whole numbers from 0 up.")
-    for name in ("batch", "population", "agent_batch", "evaluate_every"):
-        if getattr(budget, name) < 1:
-            raise ConfigError(f"budget.{name} is {getattr(budget, name)}; allowed are whole numbers from 1 up.")
+def _check_budget(budget: Budget, steps: int) -> None:
     for name, value in (("steps", budget.steps), ("until", budget.until)):
         if value < 1 or value % steps:
             below = value // steps * steps
@@ -158,41 +162,42 @@ def _check(settings: RunConfig, budget: Budget, steps: int) -> None:
             raise ConfigError(f"budget.{name} is {value}; allowed are whole numbers of iterations of {steps} steps, nearest {near}.")
     if budget.until > budget.steps:
         raise ConfigError(f"budget.until is {budget.until}; allowed is at most budget.steps, {budget.steps}.")
-    if settings.evaluation.episodes < 1 or settings.sampler.groups < 1:
-        raise ConfigError("evaluation.episodes and sampler.groups must be at least 1.")
-    if settings.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device is cuda, but this machine has none that torch can use; allowed here is cpu.")
-    if settings.device not in ("cpu", "cuda"):
-        raise ConfigError(f"device is {settings.device!r}; allowed are cpu and cuda.")
+
+
+@dataclass
+class Counts:
+    """What a run counts from its beginning on; its checkpoints hold it under these names. `seconds` are those of earlier sessions."""
+
+    iteration: int = 0
+    evaluations: int = 0
+    best_return: float = -np.inf
+    designs: int = 0
+    unstable: int = 0
+    train_returns: list[float] = field(default_factory=list)
+    seconds: float = 0.0
 
 
 class LiveRun:
     """What is alive during a run: the method, the ledger, and what the records need."""
 
-    STATE = (
-        *("method", "ledger", "iteration", "evaluations", "best_return", "designs", "unstable", "train_returns", "seconds"),
-        *("progress_length", "tables"),
-    )
+    STATE = ("method", "ledger", *(field.name for field in fields(Counts)), "progress_length", "tables")
     """What a checkpoint holds."""
 
     def __init__(self, setup: RunSetup, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
         torch.set_num_threads(1)
         keep_freed_memory()
         self.setup, self.folder, self.signals = setup, folder, signals
-        self.ledger = Ledger(setup.budget.steps)
-        self.streams = Streams(setup.settings.seed)
-        groups, device = setup.settings.sampler.groups, setup.settings.device
-        context = Context(setup.task, setup.budget, self.streams, self.ledger, groups, setup.workers, device, self.save)
+        self.ledger, self.counts = Ledger(setup.budget.steps), Counts()
         self.measured = rehearse(setup.task)
-        self.method = setup.method_class(setup.method_config, context)
-        self.iteration, self.evaluations = 0, 0
+        self.method = setup.new_method(self.ledger, workers=setup.workers, checkpoint=self.save)
         self.problem_said = False
-        self.best_return = -np.inf
-        self.designs, self.unstable = 0, 0
-        self.train_returns: list[float] = []
-        self.seconds_before, self.started = 0.0, time.monotonic()
-        self.progress = Table(folder.progress, self._resume(state) if state is not None else 0)
-        self.tables = Tables(folder.tables, state["tables"] if state is not None else None)
+        self.started = time.monotonic()
+        if state is not None:
+            self.method.load_state_dict(state["method"])
+            self.ledger.load_state_dict(state["ledger"])
+            self.counts = Counts(**{field.name: state[field.name] for field in fields(Counts)})
+        self.progress = Table(folder.progress, state["progress_length"] if state is not None else 0)
+        self.tables = Tables(folder.tables, state["tables"] if state is not None else {})
         self.steps_at_start = self.ledger.charged
         self.display = Display(setup.settings.progress, self.ledger.charged, setup.budget.until, folder.path)
         self.tracker = Tracker(folder.path, setup.settings.tensorboard, setup.settings.wandb, self.ledger.charged)
@@ -200,12 +205,12 @@ class LiveRun:
     # ---- the loop's steps --------------------------------------------------------------------------------------------
 
     def note(self, iteration: Iteration) -> None:
-        self.iteration += 1
-        self.train_returns += [episode.total_return for episode in iteration.episodes]
+        self.counts.iteration += 1
+        self.counts.train_returns += [episode.total_return for episode in iteration.episodes]
         problems = [episode.problem for episode in iteration.episodes if episode.problem]
-        self.unstable += len(problems)
+        self.counts.unstable += len(problems)
         self._say_problem(next((problem for problem in problems if problem != UNSTABLE), None))
-        self.designs += iteration.new_designs
+        self.counts.designs += iteration.new_designs
         self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
         with self.signals.protected():
@@ -224,31 +229,32 @@ class LiveRun:
         return charged // every > (charged - self.setup.iteration_steps) // every or charged >= self.setup.budget.steps
 
     def evaluation_seed(self) -> np.random.SeedSequence:
-        return self.streams.sequence("evaluation", self.evaluations)
+        return self.setup.streams.sequence("evaluation", self.counts.evaluations)
 
     def record(self, evaluation: Evaluation) -> None:
         """One row of progress.csv, and the design if it is the best so far."""
-        self.evaluations += 1
+        counts = self.counts
+        counts.evaluations += 1
         self.ledger.meter_evaluation(evaluation.steps)
         if unknown := sorted(evaluation.measured.keys() - set(self.measured)):
             self._say_problem(f"the task {evaluation.task.name} has {', '.join(unknown)} in some steps only, so it is not recorded")
-        better = evaluation.return_mean > self.best_return
-        self.best_return = max(self.best_return, evaluation.return_mean)
+        better = evaluation.return_mean > counts.best_return
+        counts.best_return = max(counts.best_return, evaluation.return_mean)
         seconds = time.monotonic() - self.started
         row = {
-            "iteration": self.iteration,
+            "iteration": counts.iteration,
             "steps": self.ledger.charged,
             **evaluation.columns,
             **{name: evaluation.measured.get(name, 0.0) for name in self.measured},
-            "best_return": self.best_return,
-            "train_return": float(np.mean(self.train_returns)) if self.train_returns else float("nan"),
-            "designs": self.designs,
-            "unstable": self.unstable,
+            "best_return": counts.best_return,
+            "train_return": float(np.mean(counts.train_returns)) if counts.train_returns else float("nan"),
+            "designs": counts.designs,
+            "unstable": counts.unstable,
             "eval_steps": self.ledger.evaluation,
             "steps_per_second": (self.ledger.charged - self.steps_at_start) / seconds,
-            "seconds": self.seconds_before + seconds,
+            "seconds": counts.seconds + seconds,
         }
-        self.train_returns = []
+        counts.train_returns = []
         with self.signals.protected():
             self.progress.append(row)
             self._save_design("final", evaluation)
@@ -256,9 +262,9 @@ class LiveRun:
                 write_atomically(self.folder.designs / "final_process.json", process_json(evaluation.process, evaluation.task))
             if better:
                 self._save_design("best", evaluation)
-            if self.evaluations & (self.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...
+            if counts.evaluations & (counts.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...
                 self._save_design(f"at_{self.ledger.charged:09d}", evaluation)
-        self.display.show(evaluation.return_mean, self.best_return)
+        self.display.show(evaluation.return_mean, counts.best_return)
         self.tracker.log(self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps")})
 
     def save(self) -> None:
@@ -282,31 +288,17 @@ class LiveRun:
     @property
     def seconds(self) -> float:
         """Wall time of the run, over all its sessions."""
-        return self.seconds_before + time.monotonic() - self.started
+        return self.counts.seconds + time.monotonic() - self.started
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "method": self.method.state_dict(),
             "ledger": self.ledger.state_dict(),
-            "iteration": self.iteration,
-            "evaluations": self.evaluations,
-            "best_return": float(self.best_return),
-            "designs": self.designs,
-            "unstable": self.unstable,
-            "train_returns": self.train_returns,
+            **vars(self.counts),
             "seconds": self.seconds,
             "progress_length": self.progress.length,
             "tables": self.tables.lengths,
         }
-
-    def _resume(self, state: dict[str, Any]) -> int:
-        """Length of progress.csv."""
-        self.method.load_state_dict(state["method"])
-        self.ledger.load_state_dict(state["ledger"])
-        self.iteration, self.evaluations = state["iteration"], state["evaluations"]
-        self.best_return, self.designs, self.unstable = state["best_return"], state["designs"], state["unstable"]
-        self.train_returns, self.seconds_before = list(state["train_returns"]), state["seconds"]
-        return int(state["progress_length"])
 
     def _save_design(self, name: str, evaluation: Evaluation) -> None:
         task = evaluation.task

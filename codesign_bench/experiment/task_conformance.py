@@ -11,7 +11,7 @@ import numpy as np
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import CodesignError
-from codesign_bench.experiment.equality import must_equal
+from codesign_bench.experiment.equality import must_equal, require
 from codesign_bench.simulation.bodies import UNSTABLE, Bodies
 from codesign_bench.simulation.body import Body, StepResult
 from codesign_bench.simulation.env import TransformAndActEnv
@@ -83,7 +83,11 @@ def batch_equals_single(task: Task) -> None:
 def sampler_equals_environment(task: Task) -> None:
     """The same actions give the same observations, rewards and ends in the sampler and in the Gymnasium environment."""
     seed = np.random.SeedSequence(0)
-    rollout = Sampler(task, 1, seed, reset_seeds=[seed]).collect(_plain_policy, 5 * STEPS)
+
+    def stored_as_they_are(graphs: GraphBatch) -> Array:
+        return random_policy(graphs).astype(np.float32)
+
+    rollout = Sampler(task, 1, seed, reset_seeds=[seed]).collect(stored_as_they_are, 5 * STEPS)
     env = TransformAndActEnv(task)
     env.np_random = np.random.default_rng(seed)
     observation, _ = env.reset()
@@ -101,23 +105,18 @@ def sampler_equals_environment(task: Task) -> None:
             observation, _ = env.reset()
 
 
-def _plain_policy(graphs: GraphBatch) -> Array:
-    """Actions that a rollout stores as they are."""
-    return random_policy(graphs).astype(np.float32)
-
-
 def finite_rewards(task: Task) -> None:
     """Over random designs, rewards are finite, their parts have the same names in every step, and the task never fails."""
     names = None
     for number, design in enumerate(_designs(task)):
         for time, _, _, result in _played(Body(design, task), number):
-            _require(result.problem in ("", UNSTABLE), f"Design {number} after {time + 1} steps: {result.problem}.")
+            require(result.problem in ("", UNSTABLE), f"Design {number} after {time + 1} steps: {result.problem}.")
             if not result.problem:
                 names = names or tuple(result.parts)
-                _require(
+                require(
                     tuple(result.parts) == names, f"The reward has the parts {tuple(result.parts)} after {names}; they must not change."
                 )
-                _require(set(result.metrics) == set(task.metrics), f"The metrics are {set(result.metrics)}, not {set(task.metrics)}.")
+                require(set(result.metrics) == set(task.metrics), f"The metrics are {set(result.metrics)}, not {set(task.metrics)}.")
 
 
 def spaces(task: Task) -> None:
@@ -126,7 +125,7 @@ def spaces(task: Task) -> None:
     observation, _ = env.reset(seed=0)
     env.action_space.seed(0)
     for _ in range(STEPS):
-        _require(observation in env.observation_space, "An observation is outside of the observation space.")
+        require(observation in env.observation_space, "An observation is outside of the observation space.")
         observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
             observation, _ = env.reset()
@@ -160,8 +159,3 @@ def _played(body: Body, number: int, first: int = 0) -> Iterator[tuple[int, list
         yield time, body.snapshot().tolist(), body.state().ravel().tolist(), result
         if result.ended:
             return
-
-
-def _require(ok: bool, sentence: str) -> None:
-    if not ok:
-        raise AssertionError(sentence)

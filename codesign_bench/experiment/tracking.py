@@ -15,29 +15,21 @@ class Display:
     """A bar with steps per second and time left on a terminal; elsewhere one line per evaluation."""
 
     def __init__(self, enabled: bool, done: int, until: int, path: Path) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._enabled, self._path, self._done, self._until = enabled, path, done, until
-        self._bar = tqdm(
-            total=until,
-            initial=done,
-            unit="step",
-            unit_scale=True,
-            dynamic_ncols=True,
-            smoothing=0.1,
-            disable=not (enabled and self._terminal),
-            desc="/".join(path.parts[-3:]),
-        )
+        self._name, self._done, self._until = "/".join(path.parts[-3:]), done, until
+        self._lines = enabled and not sys.stderr.isatty()
+        off = not enabled or self._lines
+        look = {"unit": "step", "unit_scale": True, "dynamic_ncols": True, "smoothing": 0.1}
+        self._bar = tqdm(total=until, initial=done, disable=off, desc=self._name, **look)
 
     def update(self, done: int) -> None:
         self._bar.update(done - self._done)
         self._done = done
 
     def show(self, value: float, best: float) -> None:
-        self._bar.set_postfix_str(f"return {value:.1f}, best {best:.1f}")
-        if self._enabled and not self._terminal:
-            print(
-                f"{'/'.join(self._path.parts[-3:])}: {self._done}/{self._until} steps, return {value:.1f}, best {best:.1f}", file=sys.stderr
-            )
+        returns = f"return {value:.1f}, best {best:.1f}"
+        self._bar.set_postfix_str(returns)
+        if self._lines:
+            print(f"{self._name}: {self._done}/{self._until} steps, {returns}", file=sys.stderr)
 
     def close(self) -> None:
         self._bar.close()

@@ -6,7 +6,7 @@ possible, and, where one seed of every method is further, there too (comparison_
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,8 @@ def in_common(collection: Collection, planned: Iterable[str] = (), ahead: bool =
     `planned` are the methods that are to come, recorded or not."""
     reached = {env: _reached_in_common(collection, env, ahead) for env in collection.envs}
     runs = [run for run in collection.runs if reached[run.env] in _evaluated(collection, run)]
-    behind = [LeftOut(run.path, _why(run, reached[run.env])) for run in collection.runs if run not in runs]
+    why = "It has {:,} steps; the comparison is at {:,}."
+    behind = [LeftOut(run.path, why.format(run.steps, reached[run.env])) for run in collection.runs if run not in runs]
     table = collection.table[collection.table["steps"] <= collection.table["env"].map(reached)]
     rows = pd.MultiIndex.from_frame(table[["env", "method", "seed"]]).isin([(run.env, run.method, run.seed) for run in runs])
     to_come = {*planned, *collection.methods} - {run.method for run in runs}
@@ -38,8 +39,11 @@ def in_common(collection: Collection, planned: Iterable[str] = (), ahead: bool =
 
 
 def _reached_in_common(collection: Collection, env: str, ahead: bool) -> int:
-    methods = {run.method for run in collection.runs if run.env == env}
-    seeds = [Counter(step for run in _counted(collection, env, method) for step in _evaluated(collection, run)) for method in methods]
+    seeds = []  # of each method, at every step
+    for method in {run.method for run in collection.runs if run.env == env}:
+        runs = collection.of(env, method)
+        counted = [run for run in runs if run.status != "failed"] or runs  # a run that failed keeps nobody waiting
+        seeds.append(Counter(step for run in counted for step in _evaluated(collection, run)))
 
     def worth(step: int) -> tuple[int, int, int]:
         there = [of[step] for of in seeds if of[step]]
@@ -48,19 +52,9 @@ def _reached_in_common(collection: Collection, env: str, ahead: bool) -> int:
     return max(set().union(*seeds), key=worth)
 
 
-def _counted(collection: Collection, env: str, method: str) -> Sequence[Run]:
-    """A run that failed keeps nobody waiting."""
-    runs = collection.of(env, method)
-    return [run for run in runs if run.status != "failed"] or runs
-
-
 def _evaluated(collection: Collection, run: Run) -> set[int]:
     steps, _ = collection.curve(run, "return_mean")
     return {int(step) for step in steps}
-
-
-def _why(run: Run, reached: int) -> str:
-    return f"It has {run.steps:,} steps; the comparison is at {reached:,}."
 
 
 def _notes(table: pd.DataFrame, reached: dict[str, int], to_come: set[str], ahead: bool) -> Iterator[str]:

@@ -3,6 +3,8 @@
 python -m codesign_bench.launching.job reads a configuration and the user's command (JSON) from its standard input; launchers start it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
@@ -10,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -45,6 +47,10 @@ class Ending:
     reason: str = ""
     tail: str = ""
 
+    @staticmethod
+    def of(config: Config, state: State, reason: str = "", tail: str = "") -> Ending:
+        return Ending(str(RunFolder.of(config).path), state, reason, tail)
+
 
 def this_command() -> list[str]:
     """What the user typed, for the manifests of the runs it makes."""
@@ -55,13 +61,12 @@ def run_here(config: Config, command: list[str]) -> Ending:
     """Runs a configuration in this process. Errors that are addressed to the user become endings, others pass."""
     from codesign_bench.experiment.runner import run
 
-    path = str(RunFolder.of(config).path)
     try:
-        return Ending(path, "done" if run(config, command) == "done" else "stopped")
+        return Ending.of(config, "done" if run(config, command) == "done" else "stopped")
     except RunInUse as error:
-        return Ending(path, "in use", str(error))
+        return Ending.of(config, "in use", str(error))
     except CodesignError as error:
-        return Ending(path, "failed", str(error))
+        return Ending.of(config, "failed", str(error))
 
 
 def elsewhere(config: Config) -> dict[str, Any]:
@@ -85,17 +90,15 @@ class Children:
 
     def run(self, config: Config, command: list[str], cores: Iterable[int] = ()) -> Ending:
         """Runs a configuration in a process of its own, on the given cores, and returns how that ended."""
-        folder = RunFolder.of(config)
         if self.stopping:
-            return Ending(str(folder.path), "stopped", "the sweep was stopped before this run began")
+            return Ending.of(config, "stopped", "the sweep was stopped before this run began")
         with tempfile.TemporaryFile() as log:
-            with self._started({"config": dict(config), "command": command}, cores, log) as process:
-                process.wait()
-            return _ending(config, process.returncode, _read(log), self.stopping)
+            code = self._wait_for({"config": dict(config), "command": command}, cores, log)
+            log.seek(0)
+            return _ending(config, code, log.read().decode(errors="replace").splitlines(), self.stopping)
 
-    @contextlib.contextmanager
-    def _started(self, job: Mapping[str, Any], cores: Iterable[int], log: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-        """In a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
+    def _wait_for(self, job: Mapping[str, Any], cores: Iterable[int], log: IO[bytes]) -> int:
+        """The exit code of the job, in a session of its own: Ctrl-C reaches it through `stop` only. It dies with this process."""
         line = [*COMMAND, str(os.getpid()), ",".join(map(str, cores))]
         variables = {**os.environ, **ONE_THREAD}
         process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=variables)
@@ -103,10 +106,8 @@ class Children:
         try:
             if self.stopping:  # the request came between the question and the start
                 process.send_signal(signal.SIGTERM)
-            assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-                pipe.write(json.dumps(job).encode())
-            yield process
+            process.communicate(json.dumps(job).encode())
+            return process.returncode
         finally:
             if process.poll() is None:  # an exception is on its way
                 process.terminate()
@@ -117,27 +118,21 @@ class Children:
             self._processes.discard(process)
 
 
-def _read(log: IO[bytes]) -> list[str]:
-    log.seek(0)
-    return log.read().decode(errors="replace").splitlines()
-
-
 def _ending(config: Config, code: int, said: list[str], stopping: bool) -> Ending:
-    folder = RunFolder.of(config)
-    path, tail = str(folder.path), "\n".join(said[-TAIL:])
+    folder, tail = RunFolder.of(config), "\n".join(said[-TAIL:])
     for state, number in CODES.items():
         if number == code:
             reason = said[-1].removeprefix("error: ") if said and state != "done" else ""
-            return Ending(path, state, reason, tail if state == "failed" else "")
+            return Ending.of(config, state, reason, tail if state == "failed" else "")
     if stopping and code < 0:
-        return Ending(path, "stopped", "the sweep was stopped")
+        return Ending.of(config, "stopped", "the sweep was stopped")
     how = f"died with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     reason = f"The process of the run {how}."
     if code < 0 or folder.status()["status"] != "failed":  # it could not say so itself
         with contextlib.suppress(CodesignError, OSError), folder.locked():
             before = folder.status()
             folder.set_status("failed", steps=before.get("steps", 0), until=before.get("until", config["budget"]["until"]), reason=reason)
-    return Ending(path, "failed", reason, tail)
+    return Ending.of(config, "failed", reason, tail)
 
 
 def main(arguments: list[str]) -> int:

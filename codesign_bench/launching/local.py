@@ -11,13 +11,12 @@ from types import FrameType
 from joblib import Parallel, delayed
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import Children, Config, Ending, this_command
 from codesign_bench.simulation.workers import available_cores
 
 
-def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, jobs: int | None = None) -> list[Ending]:
-    """Runs all configurations, `jobs` at a time (null: one per core), and tells `finished` of each as it ends.
+def launch(configs: Sequence[Config], *, jobs: int | None = None) -> Iterator[Ending]:
+    """Runs all configurations, `jobs` at a time (null: one per core), and gives the ending of each as it ends.
 
     The cores are dealt out to the jobs, so that they never compete for one, however many workers a run has.
     """
@@ -32,17 +31,13 @@ def launch(configs: Sequence[Config], finished: Callable[[Ending], None], *, job
         try:
             return children.run({**config, "progress": False}, command, part)
         except OSError as error:  # no memory or no process left: the others go on
-            return Ending(str(RunFolder.of(config).path), "failed", f"The process of the run could not be started ({error.strerror}).")
+            return Ending.of(config, "failed", f"The process of the run could not be started ({error.strerror}).")
         finally:
             free.put(part)
 
-    endings = []
     with stopped_by_signals(children.stop):
         # threads that wait for processes: a process that dies takes nothing with it, as it would in a process pool
-        for ending in Parallel(len(parts), backend="threading", return_as="generator_unordered")(delayed(run)(c) for c in configs):
-            finished(ending)
-            endings.append(ending)
-    return endings
+        yield from Parallel(len(parts), backend="threading", return_as="generator_unordered")(delayed(run)(c) for c in configs)
 
 
 def shares(jobs: int | None, runs: int, workers: int) -> list[tuple[int, ...]]:

@@ -2,10 +2,9 @@
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import TAIL, Children, Config, Ending, elsewhere, this_command
 from codesign_bench.launching.local import stopped_by_signals
 
@@ -13,10 +12,8 @@ PATIENCE = 120.0
 """Seconds that a run waits for its lock: the processes of a node that died may take a while to notice."""
 
 
-def launch(
-    configs: Sequence[Config], finished: Callable[[Ending], None], *, address: str | None = None, cores: int = 1, retries: int = 20
-) -> list[Ending]:
-    """Runs all configurations where the cluster has `cores` free, and tells `finished` of each as it ends."""
+def launch(configs: Sequence[Config], *, address: str | None, cores: int, retries: int) -> Iterator[Ending]:
+    """Runs all configurations where the cluster has `cores` free, and gives the ending of each as it ends."""
     try:
         import ray
         from ray.exceptions import RayError
@@ -25,7 +22,10 @@ def launch(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     task = ray.remote(num_cpus=cores, max_retries=retries)(_run)
-    waiting = {task.remote(_limited(config, cores), this_command()): config for config in configs}
+    waiting = {}
+    for config in configs:
+        workers = 0 if config["workers"] == 0 else min(config["workers"] or cores, cores)
+        waiting[task.remote({**elsewhere(config), "workers": workers}, this_command())] = config
     stopping = False
 
     def stop() -> None:
@@ -34,27 +34,15 @@ def launch(
         for reference in list(waiting):
             ray.cancel(reference)
 
-    endings = []
     with stopped_by_signals(stop):
         while waiting:
             (reference, *_), _ = ray.wait(list(waiting), num_returns=1, timeout=None)
-            path = str(RunFolder.of(waiting.pop(reference)).path)
+            config = waiting.pop(reference)
             try:
-                ending: Ending = ray.get(reference)
+                yield ray.get(reference)
             except RayError as error:
-                said = str(error).strip().splitlines() or [type(error).__name__]
-                ending = (
-                    Ending(path, "stopped", "the sweep was stopped")
-                    if stopping
-                    else Ending(path, "failed", said[0], "\n".join(said[-TAIL:]))
-                )
-            finished(ending)
-            endings.append(ending)
-    return endings
-
-
-def _limited(config: Config, cores: int) -> dict[str, object]:
-    return {**elsewhere(config), "workers": 0 if config["workers"] == 0 else min(config["workers"] or cores, cores)}
+                said = ["the sweep was stopped"] if stopping else str(error).strip().splitlines() or [type(error).__name__]
+                yield Ending.of(config, "stopped" if stopping else "failed", said[0], "\n".join(said[-TAIL:]))
 
 
 def _run(config: Config, command: list[str]) -> Ending:
@@ -64,5 +52,5 @@ def _run(config: Config, command: list[str]) -> Ending:
         while (ending := children.run(config, command)).state == "in use" and time.monotonic() < began + PATIENCE:
             time.sleep(1)
     except KeyboardInterrupt:  # how Ray cancels a task
-        return Ending(str(RunFolder.of(config).path), "stopped", "the sweep was stopped")
+        return Ending.of(config, "stopped", "the sweep was stopped")
     return ending

@@ -4,7 +4,7 @@ that was stopped at the end of a round is an exact prefix of the full one. The c
 import math
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +20,6 @@ from codesign_bench.structured import build
 
 ROUNDS = (400_000, 2_000_000, 10_000_000, 50_000_000)
 """Steps, for all methods whole numbers of iterations with the paper's settings."""
-
-PARTS: dict[str, Callable[[Config], Any]] = {
-    "method": lambda run: run["method"]["name"],
-    "env": lambda run: run["env"]["name"],
-    "seed": lambda run: run["seed"],
-    "budget": lambda run: run["budget"]["name"],
-}
 
 
 class Bench(Sweep):
@@ -66,8 +59,9 @@ def rounds_of(runs: Sequence[Config]) -> list[int]:
 
 
 def plan_in_words(runs: Sequence[Config], rounds: Sequence[int]) -> str:
-    names = {key: list(dict.fromkeys(str(value(run)) for run in runs)) for key, value in PARTS.items()}
-    what = "; ".join(f"{key} {', '.join(values)}" for key, values in names.items())
+    values = {key: dict.fromkeys(str(run[key]["name"]) for run in runs) for key in ("method", "env", "budget")}
+    values["seed"] = dict.fromkeys(str(run["seed"]) for run in runs)
+    what = "; ".join(f"{key} {', '.join(values[key])}" for key in ("method", "env", "seed", "budget"))
     steps = ", ".join(f"{until:,}" for until in rounds)
     return f"{len(runs)} runs: {what}\nin rounds to {steps} steps each; Ctrl-C stops, the same command goes on"
 

@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import TAIL, Config, Ending, elsewhere, run_here, this_command
 from codesign_bench.launching.local import stopped_by_signals
 
@@ -21,18 +20,10 @@ PATIENCE = 60.0
 
 
 def launch(
-    configs: Sequence[Config],
-    finished: Callable[[Ending], None],
-    *,
-    cluster: str = "slurm",
-    cores: int = 2,
-    hours: float = 24.0,
-    memory_gb: float = 4.0,
-    partition: str | None = None,
-    timeouts: int = 100,
-    extra: dict[str, Any] | None = None,
-) -> list[Ending]:
-    """Submits all configurations, and tells `finished` of each as its job ends. Ctrl-C cancels the jobs."""
+    configs: Sequence[Config], *, cluster: str, cores: int, hours: float, memory_gb: float, partition: str | None, timeouts: int, extra: Any
+) -> Iterator[Ending]:
+    """Submits all configurations, and gives the ending of each as its job ends. Ctrl-C cancels the jobs. The settings are explained
+    where their defaults are, in hydra_plugins/codesign_bench/launchers.py."""
     try:
         import submitit
     except ImportError:
@@ -43,9 +34,7 @@ def launch(
     except RuntimeError as error:
         raise ConfigError(f"launcher is slurm, but {error}.") from None
     names = {"slurm_partition": partition} if partition else {}
-    executor.update_parameters(
-        name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **(extra or {})
-    )
+    executor.update_parameters(name="codesign", cpus_per_task=cores, timeout_min=int(60 * hours), mem_gb=memory_gb, **names, **extra)
     jobs = dict(zip(executor.map_array(Job(this_command(), logs), [elsewhere(config) for config in configs]), configs, strict=True))
     stopped_at = float("inf")
 
@@ -56,15 +45,12 @@ def launch(
             cancellation(logs, job.job_id).touch()
             job.cancel()
 
-    endings = []
     with stopped_by_signals(stop):
         while jobs:
             late = time.monotonic() > stopped_at + PATIENCE
             for job in [job for job in jobs if late or job.done()]:
-                endings.append(_ending(job, jobs.pop(job), stopped_at < float("inf")))
-                finished(endings[-1])
+                yield _ending(job, jobs.pop(job), stopped_at < float("inf"))
             time.sleep(PAUSE)
-    return endings
 
 
 class Job:
@@ -103,11 +89,10 @@ def _cancelled() -> bool:
 
 
 def _ending(job: Any, config: Config, stopping: bool) -> Ending:
-    path = str(RunFolder.of(config).path)
     if stopping and not job.paths.result_pickle.exists():
-        return Ending(path, "stopped", "the sweep was stopped")
+        return Ending.of(config, "stopped", "the sweep was stopped")
     if job.exception() is None:
         ending: Ending = job.result()
         return ending
-    said = (job.stderr() or "").splitlines()
-    return Ending(path, "failed", f"The job {job.job_id} ended without a result; its logs are {job.paths.stderr}.", "\n".join(said[-TAIL:]))
+    tail = "\n".join((job.stderr() or "").splitlines()[-TAIL:])
+    return Ending.of(config, "failed", f"The job {job.job_id} ended without a result; its logs are {job.paths.stderr}.", tail)

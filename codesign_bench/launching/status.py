@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
 
+RUN = re.compile(r"(?P<env>[^/]+)/(?P<method>[^/]+)/seed_(?P<seed>\d+)")
 TAIL = 4096
 """Bytes at the end of progress.csv that hold its last row."""
 
@@ -36,34 +37,20 @@ class RunStatus:
 
 def statuses(results: Path, studies: list[str] | None = None) -> list[RunStatus]:
     """Of the runs in the folders of these studies (all by default), and of those that were planned but never begun."""
-    names = studies or sorted(path.name for path in _folders(results))
-    return [_status(results / study, study, *found) for study in names for found in _runs(results / study)]
+    names = studies or sorted(path.name for path in results.glob("[!.]*/"))
+    return [status for study in names for status in _statuses(results / study)]
 
 
-def _runs(study: Path) -> Iterator[tuple[str, dict[str, int]]]:
+def _statuses(study: Path) -> Iterator[RunStatus]:
     planned = plan.read(study)
-    there = {f"{env.name}/{method.name}/{seed.name}" for env in _folders(study) for method in _folders(env) for seed in _folders(method)}
-    names = {name for name in {*planned, *there} if _parts(name) is not None}
-    for name in sorted(names, key=_parts):  # type: ignore[arg-type]
-        yield name, planned.get(name, {})
+    there = (path.relative_to(study).as_posix() for path in study.glob("[!.]*/[!.]*/seed_*/"))
+    runs = [match for name in {*planned, *there} if (match := RUN.fullmatch(name))]
+    for run in sorted(runs, key=lambda run: (run["env"], run["method"], int(run["seed"]))):
+        yield _status(study, run, planned.get(run[0], {}))
 
 
-def _parts(name: str) -> tuple[str, str, int] | None:
-    env, method, seed = name.split("/") if name.count("/") == 2 else ("", "", "")
-    number = seed.removeprefix("seed_")
-    return (env, method, int(number)) if number.isdecimal() and seed.startswith("seed_") else None
-
-
-def _folders(path: Path) -> list[Path]:
-    try:
-        return [Path(entry.path) for entry in os.scandir(path) if entry.is_dir() and not entry.name.startswith(".")]
-    except OSError:
-        return []
-
-
-def _status(root: Path, study: str, name: str, planned: dict[str, int]) -> RunStatus:
-    folder = RunFolder(root / name)
-    env, method, seed = _parts(name) or ("", "", 0)
+def _status(study: Path, run: re.Match[str], planned: dict[str, int]) -> RunStatus:
+    folder = RunFolder(study / run[0])
     saved, row = folder.status(), _last_row(folder.progress)
     steps = saved.get("steps", 0)
     until = max(saved.get("until", 0), planned.get("until", 0))
@@ -77,7 +64,8 @@ def _status(root: Path, study: str, name: str, planned: dict[str, int]) -> RunSt
         state, reason = "stopped", "waits for its next round"
     speed = row.get("steps_per_second") or None
     left = (until - steps) / speed if speed and state != "done" else None
-    return RunStatus(study, env, method, seed, state, steps, until, budget, speed, left, row.get("best_return"), reason, str(folder.path))
+    names = (study.name, run["env"], run["method"], int(run["seed"]))
+    return RunStatus(*names, state, steps, until, budget, speed, left, row.get("best_return"), reason, str(folder.path))
 
 
 def _last_row(path: Path) -> dict[str, float]:
@@ -98,13 +86,9 @@ def _last_row(path: Path) -> dict[str, float]:
 def table(runs: list[RunStatus]) -> str:
     head = ("study", "env", "method", "seed", "state", "steps", "of", "steps/s", "left", "best", "")
     rows = [head, *(_cells(each) for each in runs)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(head) - 1)]
-    right = {"seed", "steps", "of", "steps/s", "left", "best"}
-    lines = []
-    for row in rows:
-        cells = [cell.rjust(w) if h in right else cell.ljust(w) for h, cell, w in zip(head, row, widths, strict=False)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return "\n".join([*lines, summary(runs)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    spec = "  ".join(f"{{:{side}{width}}}" for side, width in zip("<<<><>>>>><", widths, strict=True))
+    return "\n".join([*(spec.format(*row).rstrip() for row in rows), summary(runs)])
 
 
 def _cells(each: RunStatus) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Many runs from one command: Hydra makes their configurations, a launcher runs them, the report says how they ended."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
 from codesign_bench.launching.job import Config, Ending, run_here, this_command
 
-Launch = Callable[[Sequence[Config], Callable[[Ending], None]], list[Ending]]
+Launch = Callable[[Sequence[Config]], Iterable[Ending]]
+"""Runs configurations and gives the ending of each as it ends."""
 
 
 class Sweep:
@@ -36,12 +37,18 @@ class Sweep:
     def run(self, launch: Launch, runs: Sequence[Config]) -> list[Ending]:
         """Runs what is not done yet."""
         plan.add(runs)
-        done = [Ending(str(RunFolder.of(run).path), "done") for run in runs if RunFolder.of(run).is_done(run)]
-        if done:
-            print(f"{len(done)} of {len(runs)} runs were done already", file=sys.stderr)
-        there = {ending.path for ending in done}
-        left = [run for run in runs if str(RunFolder.of(run).path) not in there]
-        return done + (launch(left, self.finished) if left else [])
+        endings, left = [], []
+        for run in runs:
+            if RunFolder.of(run).is_done(run):
+                endings.append(Ending.of(run, "done"))
+            else:
+                left.append(run)
+        if endings:
+            print(f"{len(endings)} of {len(runs)} runs were done already", file=sys.stderr)
+        for ending in launch(left) if left else ():
+            self.finished(ending)
+            endings.append(ending)
+        return endings
 
 
 def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:

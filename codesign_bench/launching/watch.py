@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from codesign_bench.experiment.run_folder import RunFolder
@@ -91,32 +92,25 @@ class Redraw:
     """Draws in a process of its own, one at a time: a figure that cannot be drawn takes no run with it."""
 
     def __init__(self, studies: Sequence[tuple[str, str]]) -> None:
-        self._studies = studies
-        self._lock, self._wanted = threading.Lock(), threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._studies, self._thread = studies, ThreadPoolExecutor(1)
+        self._latest: Future[None] | None = None
 
     def request(self) -> None:
-        self._wanted.set()
-        thread = threading.Thread(target=self._draw)
-        self._threads.append(thread)
-        thread.start()
+        if self._latest is not None:
+            self._latest.cancel()  # unless it has begun; the new one draws its runs too
+        self._latest = self._thread.submit(self._draw)
 
     def finish(self) -> None:
         """Waits for the last drawing and prints its table."""
-        for thread in self._threads:
-            thread.join()
+        self._thread.shutdown()
         for results, study in self._studies:
             table = Path(results) / study / "figures" / "final_returns.md"
-            if self._threads and table.is_file():
+            if self._latest is not None and table.is_file():
                 print(table.read_text(encoding="utf-8").strip(), file=sys.stderr)
 
     def _draw(self) -> None:
-        with self._lock:
-            if not self._wanted.is_set():  # the drawing before this one came after all the runs that asked for it
-                return
-            self._wanted.clear()
-            for results, study in self._studies:
-                line = [sys.executable, "-m", "codesign_bench.launching.comparison", results, study]
-                done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, start_new_session=True)
-                said = (done.stdout or done.stderr).strip().splitlines() or ["its process died"]
-                print(said[-1] if done.returncode == 0 else f"The comparison could not be drawn: {said[-1]}", file=sys.stderr)
+        for results, study in self._studies:
+            line = [sys.executable, "-m", "codesign_bench.launching.comparison", results, study]
+            done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, start_new_session=True)
+            said = (done.stdout or done.stderr).strip().splitlines() or ["its process died"]
+            print(said[-1] if done.returncode == 0 else f"The comparison could not be drawn: {said[-1]}", file=sys.stderr)

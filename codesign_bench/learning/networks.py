@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.kernels import Segments, tanh_mlp
+from codesign_bench.structured import Count
 
 OUTPUT_SCALE = 0.1
 """Initial output weights are scaled by this, and output biases start at zero."""
 
 
-Sizes = tuple[int, ...]
+Sizes = tuple[Count, ...]
 """Of a network's layers."""
 
 Head = Literal["jsmlp", "mlp", "linear"]
@@ -40,11 +41,8 @@ class NetworkConfig:
     layer_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.gnn is not None and (not self.gnn or min(self.gnn) < 1):
-            allowed = "a list of whole numbers from 1 up, or null where it may be left out"
-            raise ConfigError(f"{self.where}.gnn is {list(self.gnn)}; allowed is {allowed}.")
-        if self.mlp and min(self.mlp) < 1:
-            raise ConfigError(f"{self.where}.mlp is {list(self.mlp)}; allowed is a list of whole numbers from 1 up.")
+        if self.gnn is not None and not self.gnn:
+            raise ConfigError(f"{self.where}.gnn is []; allowed is a list of whole numbers from 1 up, or null where it may be left out.")
         if self.layer != "GraphConv" or self.layer_options:
             from codesign_bench.learning.layers import check_layer
 

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from codesign_bench.arrays import Array
-from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.errors import CodesignError
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gae import advantages
 from codesign_bench.simulation.graphs import Rollout
+from codesign_bench.structured import Checked, Count, Positive, Share
 
 
 class LearningError(CodesignError, RuntimeError):
@@ -32,29 +33,18 @@ class LearningError(CodesignError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(Checked):
     """minibatch and passes per batch; clip of the ratio; learning rates of the policy and value networks (Adam, constant)."""
 
-    minibatch: int
-    passes: int
-    clip: float
-    gamma: float
-    gae_lambda: float
-    policy_lr: float
-    value_lr: float
-    policy_gradient_clip: float
-    shards: int
-
-    def __post_init__(self) -> None:
-        for name in ("minibatch", "passes", "shards"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"ppo.{name} is {getattr(self, name)}; allowed are whole numbers from 1 up.")
-        for name in ("clip", "policy_lr", "value_lr", "policy_gradient_clip"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"ppo.{name} is {getattr(self, name)}; allowed are numbers above 0.")
-        for name in ("gamma", "gae_lambda"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"ppo.{name} is {getattr(self, name)}; allowed is 0 to 1.")
+    minibatch: Count
+    passes: Count
+    clip: Positive
+    gamma: Share
+    gae_lambda: Share
+    policy_lr: Positive
+    value_lr: Positive
+    policy_gradient_clip: Positive
+    shards: Count
 
 
 class Actor(Protocol):

@@ -9,6 +9,7 @@ from codesign_bench.design.graph import DEFAULT_FRICTION, NUM_ATTRIBUTES, Design
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import ConfigError
+from codesign_bench.structured import Count, FolderName, NotNegative, Positive, PositiveShare
 
 Range = tuple[float, float]
 Triple = tuple[float, float, float]
@@ -67,25 +68,19 @@ class EndConfig:
 
     min_height: float | None
     max_height: float | None
-    max_angle: float | None
+    max_angle: Positive | None
 
     def __post_init__(self) -> None:
         if self.min_height is not None and self.max_height is not None and self.min_height >= self.max_height:
             raise ConfigError(f"env.end.min_height is {self.min_height}; allowed are numbers below max_height, {self.max_height}.")
-        if self.max_angle is not None and self.max_angle <= 0:
-            raise ConfigError(f"env.end.max_angle is {self.max_angle}; allowed are degrees above 0, or null for no limit.")
 
 
 @dataclass(frozen=True)
 class StartConfig:
     """noise: uniform, on every coordinate and velocity; height: of the root, set after the noise; null: the scene's."""
 
-    noise: float
+    noise: NotNegative
     height: float | None
-
-    def __post_init__(self) -> None:
-        if self.noise < 0:
-            raise ConfigError(f"env.start.noise is {self.noise}; allowed are numbers from 0 up.")
 
 
 @dataclass(frozen=True)
@@ -96,12 +91,12 @@ class EnvConfig:
     - task: which class it is, by the name of its entry point
     """
 
-    name: str
+    name: FolderName
     title: str
     task: str
     version: int
-    max_steps: int
-    discount: float
+    max_steps: Count
+    discount: PositiveShare
     time_limit: Literal["terminal", "truncate"]
     raise_from_ground: bool
     design: DesignConfig
@@ -109,12 +104,6 @@ class EnvConfig:
     reward: RewardConfig
     end: EndConfig
     start: StartConfig
-
-    def __post_init__(self) -> None:
-        if self.max_steps < 1:
-            raise ConfigError(f"env.max_steps is {self.max_steps}; allowed are whole numbers from 1 up.")
-        if not 0 < self.discount <= 1:
-            raise ConfigError(f"env.discount is {self.discount}; allowed are numbers above 0, up to 1.")
 
 
 def space_of(config: DesignConfig) -> DesignSpace:

@@ -8,6 +8,7 @@ from scipy.stats import rankdata
 
 from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
+from codesign_bench.structured import Natural, NotNegative, PositiveShare, ShareBelowOne
 from methods.continuous.parameters import Range
 
 
@@ -16,42 +17,24 @@ class DesignConfig:
     """Of the design distribution; all numbers are in the space of w (see parameters.py)."""
 
     range: Range
-    sigma: float
-    sigma_min: float
+    sigma: NotNegative
+    sigma_min: NotNegative
     sigma_max: float
-    sigma_rate: float
-    sigma_step: float
-    sigma_decay: float
-    sigma_decay_above: float
+    sigma_rate: NotNegative
+    sigma_step: ShareBelowOne
+    sigma_decay: PositiveShare
+    sigma_decay_above: NotNegative
     shaping: Literal["zscore", "ranks"]
-    penalty: float
-    learning_rate: float
-    betas: tuple[float, float]
-    warmup_steps: int
-    freeze_last_steps: int
+    penalty: NotNegative
+    learning_rate: NotNegative
+    betas: tuple[ShareBelowOne, ShareBelowOne]
+    warmup_steps: Natural
+    freeze_last_steps: Natural
 
     def __post_init__(self) -> None:
-        below_one = {"sigma_step": (self.sigma_step,), "betas": self.betas}
-        for name in (
-            "sigma",
-            "sigma_min",
-            "sigma_rate",
-            "sigma_decay_above",
-            "penalty",
-            "learning_rate",
-            "warmup_steps",
-            "freeze_last_steps",
-        ):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"method.design.{name} is {getattr(self, name)}; allowed are numbers from 0 up.")
         for name in ("sigma", "sigma_min"):
             if getattr(self, name) > self.sigma_max:
                 raise ConfigError(f"method.design.{name} is {getattr(self, name)}; allowed is at most sigma_max, {self.sigma_max}.")
-        for name, values in below_one.items():
-            if not all(0 <= value < 1 for value in values):
-                raise ConfigError(f"method.design.{name} is {getattr(self, name)}; allowed are numbers from 0 up, below 1.")
-        if not 0 < self.sigma_decay <= 1:
-            raise ConfigError(f"method.design.sigma_decay is {self.sigma_decay}; allowed are numbers above 0, up to 1.")
 
 
 class DesignDistribution:

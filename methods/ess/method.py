@@ -23,7 +23,6 @@ class ESSConfig(EvolutionConfig):
     inherit_if_same_topology: bool
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.inherit_if_same_topology and not self.amortized:
             raise ConfigError(
                 "method.inherit_if_same_topology is true; allowed is false where method.amortized is false: parents start anew too."

@@ -6,6 +6,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget
 from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.ppo import PPOConfig
+from codesign_bench.structured import Count, ShareBelowOne
 from methods.evolution.controller import ControllerConfig
 from methods.evolution.mutation import MutationConfig
 
@@ -20,15 +21,9 @@ class PopulationConfig:
 
     controller: ControllerConfig
     value: ValueConfig
-    inner_iterations: int
-    cohort: int | None
+    inner_iterations: Count
+    cohort: Count | None
     ppo: PPOConfig
-
-    def __post_init__(self) -> None:
-        if self.inner_iterations < 1:
-            raise ConfigError(f"method.inner_iterations is {self.inner_iterations}; allowed are whole numbers from 1 up.")
-        if self.cohort is not None and self.cohort < 1:
-            raise ConfigError(f"method.cohort is {self.cohort}; allowed are whole numbers from 1 up, or null.")
 
     def slots(self, budget: Budget, longest: int) -> int:
         """Of one species: its batch takes the time of the longest episode, in steps, in each of them."""
@@ -51,14 +46,9 @@ class InitialConfig:
 class EvolutionConfig(PopulationConfig):
     """Of methods that select and mutate. elimination: share of a generation that goes."""
 
-    elimination: float
+    elimination: ShareBelowOne
     initial: InitialConfig
     mutation: MutationConfig
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.elimination < 1:
-            raise ConfigError(f"method.elimination is {self.elimination}; allowed are numbers from 0 up, below 1.")
 
     def check_population(self, size: int) -> None:
         """Whoever is eliminated must leave a parent behind."""

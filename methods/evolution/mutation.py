@@ -14,6 +14,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.transform import ADD_JOINT, NO_CHANGE, skeleton_transform
 from codesign_bench.errors import ConfigError
+from codesign_bench.structured import Checked, PositiveShare, Share
 
 Rng = np.random.Generator
 
@@ -26,7 +27,7 @@ Operator = Literal["add node", "add graph", "delete graph", "perturb"]
 
 
 @dataclass(frozen=True)
-class MutationConfig:
+class MutationConfig(Checked):
     """How children differ from their parents.
 
     - add, delete, perturb: probabilities of the operators
@@ -36,23 +37,19 @@ class MutationConfig:
     - noise: gaussian, or quantised to sixths of an attribute's range
     """
 
-    add: float
-    delete: float
-    perturb: float
-    add_graph: float
-    node_rate: float
+    add: Share
+    delete: Share
+    perturb: Share
+    add_graph: Share
+    node_rate: PositiveShare
     new_attributes: Literal["uniform", "parent"]
     noise: Literal["gaussian", "quantised"]
 
     def __post_init__(self) -> None:
-        for name in ("add", "delete", "perturb", "add_graph"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"method.mutation.{name} is {getattr(self, name)}; allowed is 0 to 1.")
-        if abs(self.add + self.delete + self.perturb - 1) > 1e-9:
-            total = self.add + self.delete + self.perturb
+        super().__post_init__()
+        total = self.add + self.delete + self.perturb
+        if abs(total - 1) > 1e-9:
             raise ConfigError(f"method.mutation.add, delete and perturb sum to {total:g}; allowed is a sum of 1.")
-        if not 0 < self.node_rate <= 1:
-            raise ConfigError(f"method.mutation.node_rate is {self.node_rate}; allowed are numbers above 0, up to 1.")
 
 
 class Mutation(NamedTuple):

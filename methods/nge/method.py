@@ -23,7 +23,6 @@ class NGEConfig(EvolutionConfig):
     gm_uc: GMUCConfig
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.controller.gnn is None:
             raise ConfigError("method.controller.gnn is null; NGE needs graph networks, which fit every design (method=ess has MLPs).")
 

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
-from codesign_bench.errors import ConfigError
 from codesign_bench.learning.batch import Steps, steps_of
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.networks import GNN
 from codesign_bench.simulation.graphs import DesignTable
+from codesign_bench.structured import Count, NotNegative, Positive
 from codesign_bench.tasks.features import FeatureLayout
 
 WIDTH = 64
@@ -36,20 +36,11 @@ class GMUCConfig:
     Gumbel noise on the predictions, 0 for none."""
 
     enabled: bool
-    pool: int
-    steps: int
-    batch: int
-    lr: float
-    temperature: float
-
-    def __post_init__(self) -> None:
-        for name in ("pool", "steps", "batch"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"method.gm_uc.{name} is {getattr(self, name)}; allowed are whole numbers from 1 up.")
-        if self.lr <= 0 or self.temperature < 0:
-            raise ConfigError(
-                f"method.gm_uc.lr is {self.lr} and temperature {self.temperature}; allowed are a rate above 0 and a temperature from 0 up."
-            )
+    pool: Count
+    steps: Count
+    batch: Count
+    lr: Positive
+    temperature: NotNegative
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Context, Iteration
+from codesign_bench.structured import Natural
 from methods.evolution.config import PopulationConfig
 from methods.evolution.method import PopulationMethod
 from methods.evolution.training import train_generation
@@ -13,12 +13,7 @@ from methods.evolution.training import train_generation
 class RGSConfig(PopulationConfig):
     """redraw_every: generations after which all designs are drawn anew; 0: never."""
 
-    redraw_every: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.redraw_every < 0:
-            raise ConfigError(f"method.redraw_every is {self.redraw_every}; allowed are whole numbers from 0 up.")
+    redraw_every: Natural
 
 
 class RGS(PopulationMethod):

@@ -16,6 +16,7 @@ from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
+from codesign_bench.structured import Natural
 from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
 
@@ -23,14 +24,14 @@ from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
 @dataclass(frozen=True, kw_only=True)
 class SkeletonConfig(SubPolicyConfig):
     where = "method.skeleton"
-    steps: int
+    steps: Natural
     log_std: None = field(default=None, init=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeConfig(SubPolicyConfig):
     where = "method.attribute"
-    steps: int
+    steps: Natural
     log_std: float
 
 
@@ -54,9 +55,6 @@ class Transform2ActConfig:
     jsmlp: JSMLPConfig
     value: ValueConfig
     ppo: PPOConfig
-
-    def __post_init__(self) -> None:
-        TransformSteps(self.skeleton.steps, self.attribute.steps)
 
 
 class Transform2Act(Method):

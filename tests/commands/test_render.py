@@ -135,7 +135,6 @@ def test_it_draws_over_its_own_files_and_no_other(here: Here, name: str) -> None
     assert (here.folder / name).read_bytes() == b"a picture of my cat"
 
 
-
 @needs_drawing
 def test_a_design_from_a_file(here: Here) -> None:
     task = make_task("swimmer")
@@ -179,7 +178,7 @@ HUGE = "1" + "0" * 400
         (["env.design.gear=[20,20]", "out=a.png"], ["gear", "[20.0, 20.0]"]),
         (["env.design.radius=[0.03]", "out=a.png"], ["env.design.radius is [0.03]", "a list of 2"]),
         (["env.design.initial.limbs.0.range=[30,-30]", "out=a.png"], ["[30.0, -30.0]"]),
-        (["env.scene.frame_skip=0", "out=a.png"], ["frame_skip 0"]),
+        (["env.scene.frame_skip=0", "out=a.png"], ["frame_skip is 0"]),
         (["env.max_steps=0", "out=a.png"], ["max_steps is 0"]),
         (["env=gap", "env.scene.ground.gap_width=5", "out=a.png"], ["gap_width is 5"]),
         (["env=gap"], ["out is missing"]),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.structured import build, merged
+from codesign_bench.structured import Checked, Count, FolderName, Natural, Positive, Share, build, merged
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,44 @@ def test_merging_replaces_leaves_and_leaves_the_base_alone() -> None:
     assert merged(base, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}, "d": 4}
     assert base == {"a": {"b": 1, "c": [1, 2]}, "d": 4}
     assert merged(base, {"a": {"x": 1}, "d": {"y": 2}}) == {"a": {"b": 1, "c": [1, 2], "x": 1}, "d": {"y": 2}}
+
+
+@dataclass(frozen=True)
+class Engine(Checked):
+    cylinders: Count
+    idle: Share = 0.5
+    gears: tuple[Positive, ...] = ()
+    turbo: Natural | None = None
+    maker: FolderName = "us"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cylinders": 0}, "engine.cylinders is 0; allowed are whole numbers from 1 up."),
+        ({"cylinders": 1.5}, "engine.cylinders is 1.5; allowed is a whole number."),
+        ({"idle": 2}, "engine.idle is 2.0; allowed are numbers from 0 to 1."),
+        ({"gears": [1, 0]}, "engine.gears[1] is 0.0; allowed are numbers above 0."),
+        ({"turbo": -1}, "engine.turbo is -1; allowed are whole numbers from 0 up."),
+        ({"maker": "a/b"}, "engine.maker is 'a/b'; allowed are names of folders."),
+    ],
+)
+def test_ranges_are_a_part_of_annotations(change: dict[str, Any], message: str) -> None:
+    assert build(Engine, {"cylinders": 4, "turbo": None}, "engine") == Engine(4)
+    with pytest.raises(ConfigError) as caught:
+        build(Engine, {"cylinders": 4, **change}, "engine")
+    assert str(caught.value) == message
+
+
+def test_ranges_hold_without_a_mapping_too() -> None:
+    with pytest.raises(ConfigError, match=r"^Engine\.cylinders is 0; allowed are whole numbers from 1 up\.$"):
+        Engine(0)
+    with pytest.raises(ConfigError, match="idle is nan"):
+        Engine(1, float("nan"))
+
+
+def test_keys_of_the_whole_configuration_have_no_prefix() -> None:
+    with pytest.raises(ConfigError, match=r"^cylinders is 0; allowed"):
+        build(Engine, {"cylinders": 0}, "the configuration")
+    with pytest.raises(ConfigError, match=r"^the configuration has an unknown key"):
+        build(Engine, {"wings": 0}, "the configuration")

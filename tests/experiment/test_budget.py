@@ -51,7 +51,7 @@ def test_bad_budgets(tmp_path: Path, budget: dict[str, Any], sentence: str) -> N
         ({"evaluation": {"episodes": 0}}, "evaluation.episodes"),
         ({"sampler": {"groups": 0}}, "sampler.groups"),
         ({"workers": -1}, "workers"),
-        ({"device": "tpu"}, "device is 'tpu'; allowed are cpu and cuda."),
+        ({"device": "tpu"}, "device is 'tpu'; allowed are cpu, cuda."),
         ({"method": {"plugin": "nothing"}}, "There is no method plug-in 'nothing'; installed are "),
         ({"method": {"plugin": None}}, "method.plugin"),
         ({"method": {"extra": 1}}, "method has an unknown key 'extra'"),

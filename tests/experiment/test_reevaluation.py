@@ -18,7 +18,7 @@ from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.load import load_champion, load_state
 from codesign_bench.experiment.motion import Motion, record
-from codesign_bench.experiment.reevaluate import FOLDER, reevaluate
+from codesign_bench.experiment.reevaluate import FOLDER, ReevaluateConfig, reevaluate
 from codesign_bench.experiment.reevaluation import Reevaluation
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.seeds import Streams
@@ -38,7 +38,7 @@ def finished(undisturbed: Any, tmp_path: Path) -> Path:
 
 
 def again(path: Path, episodes: int = 3, seed: int = 0, train: int = 0) -> Reevaluation:
-    return reevaluate(path, episodes, seed, train, 1.0, 0, ["test"], CONTROLLER)
+    return reevaluate(ReevaluateConfig(str(path), "champion", episodes, seed, train, 1.0, 0, CONTROLLER), ["test"])
 
 
 def test_fresh_episodes_are_those_of_a_stream_of_their_own(finished: Path) -> None:
@@ -173,7 +173,7 @@ def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytes
     assert found.controller is None, "the champion's controller is for another design"
     fresh = evaluate(method.incumbent(), 3, Streams(plan.settings.seed).sequence("reevaluation", 0))
     assert found.agent.returns == fresh.returns != champion.agent.returns
-    trained = reevaluate(path, 3, 0, 160, 1.0, 0, ["test"], CONTROLLER, "incumbent")
+    trained = reevaluate(ReevaluateConfig(str(path), "incumbent", 3, 0, 160, 1.0, 0, CONTROLLER), ["test"])
     assert trained.controller is not None
     assert len(list((path / FOLDER).iterdir())) == 2
     assert Reevaluation.load(path) == champion

@@ -385,7 +385,7 @@ def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: p
     save = runner.LiveRun.save
 
     def crash(self: runner.LiveRun) -> None:
-        if self.iteration == crash_at:
+        if self.counts.iteration == crash_at:
             raise MemoryError("crash")
         save(self)
 
@@ -419,7 +419,7 @@ def test_a_table_that_lost_rows_is_refused_with_a_sentence(toy: Toys, damage: st
 
 
 def test_tables_begin_with_their_first_rows(tmp_path: Path) -> None:
-    tables = Tables(tmp_path / "tables")
+    tables = Tables(tmp_path / "tables", {})
     tables.append({"empty": []})
     assert tables.lengths == {}
     tables.append({"a": [{"x": 1, "y": 0.1}, {"y": 0.2, "x": 2}]})

@@ -17,7 +17,7 @@ import pytest
 
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import job
-from codesign_bench.launching.job import Children, Ending
+from codesign_bench.launching.job import Children
 from codesign_bench.launching.local import launch, shares
 from tests.experiment.tiny import folder_of, status_of, tiny
 from tests.reference.sentences import assert_one_sentence
@@ -81,7 +81,7 @@ def test_a_process_that_cannot_be_started_takes_no_other_with_it(tmp_path: Path,
         return popen(*arguments, **keywords)
 
     monkeypatch.setattr(subprocess, "Popen", limited)
-    endings = launch(configs, lambda ending: None, jobs=1)
+    endings = list(launch(configs, jobs=1))
     assert [ending.state for ending in endings] == ["done", "failed", "done"]
     assert_one_sentence(ValueError(endings[1].reason), "could not be started", "Resource temporarily unavailable")
 
@@ -113,16 +113,14 @@ def test_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_are_run_and_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "job = json.load(sys.stdin); sys.exit([0, 2, 0][job['config']['seed']])")
-    told: list[Ending] = []
-    endings = launch([tiny(tmp_path, f"seed={seed}") for seed in range(3)], told.append)
-    assert told == endings
+    endings = launch([tiny(tmp_path, f"seed={seed}") for seed in range(3)])
     assert {Path(e.path).name: e.state for e in endings} == {"seed_0": "done", "seed_1": "failed", "seed_2": "done"}
 
 
 def test_signals_of_the_launcher_are_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(monkeypatch, "sys.exit(0)")
     before = signal.getsignal(signal.SIGINT)
-    launch([tiny(tmp_path)], lambda ending: None)
+    assert len(list(launch([tiny(tmp_path)]))) == 1
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -190,13 +190,10 @@ def test_rounds(budget: str, rounds: list[int]) -> None:
 def test_runs_go_from_round_to_round_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launched: list[list[tuple[int, str, int]]] = []
 
-    def launch(configs: Sequence[Config], finished: Any) -> list[Ending]:
+    def launch(configs: Sequence[Config]) -> list[Ending]:
         launched.append([(c["seed"], c["method"]["name"], c["budget"]["until"]) for c in configs])
         stopped = len(launched) == 2
-        endings = [Ending(str(RunFolder.of(c).path), "stopped" if stopped else "failed", "for a test") for c in configs]
-        for ending in endings:
-            finished(ending)
-        return endings
+        return [Ending.of(c, "stopped" if stopped else "failed", "for a test") for c in configs]
 
     class Rounds(Bench):
         def launch(self, _: Any, configs: Sequence[Any]) -> list[Ending]:
@@ -223,7 +220,7 @@ def test_rounds_that_are_done_are_not_gone_through_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(bench, "ROUNDS", (200, 400, 600, 800))
     launched: list[int] = []
 
-    def launch(configs: Sequence[Config], finished: Any) -> list[Ending]:
+    def launch(configs: Sequence[Config]) -> list[Ending]:
         launched.append(configs[0]["budget"]["until"])
         return [Ending(str(folder_of(config)), "failed")]
 
@@ -249,7 +246,7 @@ def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
     launched: list[int] = []
 
-    def launch(configs: Sequence[Config], finished: Any) -> list[Ending]:
+    def launch(configs: Sequence[Config]) -> list[Ending]:
         launched.append(configs[0]["budget"]["until"])
         with stopped_by_signals(lambda: None):
             if how != "a run in use":
@@ -268,7 +265,7 @@ def test_rounds_need_a_launcher_that_knows_them(tmp_path: Path) -> None:
 
 def test_a_sweep_without_runs() -> None:
     with pytest.raises(ConfigError, match="This sweep has no runs"):
-        Bench().launch(lambda configs, finished: [], [])
+        Bench().launch(lambda configs: [], [])
 
 
 def test_methods_that_are_not_installed_are_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:

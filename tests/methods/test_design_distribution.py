@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -32,7 +31,8 @@ def expert_task(name: str) -> Task:
 
 
 def config_of(**changes: Any) -> DesignConfig:
-    return replace(build(DesignConfig, load_config("config", ["method=continuous"])["method"]["design"], "method.design"), **changes)
+    design = load_config("config", ["method=continuous"])["method"]["design"]
+    return build(DesignConfig, {**design, **changes}, "method.design")
 
 
 CONFIG = config_of()
@@ -241,9 +241,9 @@ def test_equal_returns_share_a_rank() -> None:
         ({"sigma": 0.6}, "method.design.sigma is 0.6; allowed is at most sigma_max, 0.5."),
         ({"sigma_min": 1.0}, "method.design.sigma_min is 1.0; allowed is at most sigma_max, 0.5."),
         ({"sigma_step": 1.0}, "method.design.sigma_step is 1.0; allowed are numbers from 0 up, below 1."),
-        ({"betas": (0.9, 1.0)}, "method.design.betas is (0.9, 1.0); allowed are numbers from 0 up, below 1."),
+        ({"betas": (0.9, 1.0)}, "method.design.betas[1] is 1.0; allowed are numbers from 0 up, below 1."),
         ({"sigma_decay": 0.0}, "method.design.sigma_decay is 0.0; allowed are numbers above 0, up to 1."),
-        ({"warmup_steps": -1}, "method.design.warmup_steps is -1; allowed are numbers from 0 up."),
+        ({"warmup_steps": -1}, "method.design.warmup_steps is -1; allowed are whole numbers from 0 up."),
         ({"learning_rate": -1.0}, "method.design.learning_rate is -1.0; allowed are numbers from 0 up."),
     ],
 )
