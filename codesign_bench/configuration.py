@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from codesign_bench.errors import CodesignError, ConfigError, nearest
-from codesign_bench.paths import conf_dir, conf_dirs, options_of
+from codesign_bench.paths import conf_dir, conf_dirs
+from codesign_bench.structured import build
 
-__all__ = ["hydra_initialised", "load_config", "options_of", "plain", "study_at", "understood"]
+T = TypeVar("T")
 
 TEXT = ("study", "results", "run", "out", "against", "design")
 """Keys whose values are names or paths: taken as they are typed, in any script, whatever they look like."""
@@ -31,6 +32,11 @@ def load_config(name: str, overrides: Sequence[str]) -> dict[str, Any]:
 
     with hydra_initialised(name, overrides) as words:
         return plain(compose(name, words))
+
+
+def configured(cls: type[T], name: str, overrides: Sequence[str]) -> T:
+    """The same as a dataclass that says what its keys may be."""
+    return build(cls, load_config(name, overrides))
 
 
 def asks_for_many(overrides: Sequence[str]) -> bool:

@@ -55,7 +55,7 @@ class Checked:
                 _checked(typing.get_args(hint)[1], getattr(self, name), f"{type(self).__name__}.{name}")
 
 
-def build(cls: type[T], value: Any, where: str) -> T:
+def build(cls: type[T], value: Any, where: str = WHOLE) -> T:
     """A `cls` from a mapping. Unknown keys, missing keys and values that are not allowed raise ConfigError naming `where`, which is a
     key or WHOLE."""
     if not isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codesign_bench.analysis.reading import Run
-from codesign_bench.experiment.run_folder import deciding
+from codesign_bench.experiment.run_folder import deciding, differences
 
 STRICT_VERSIONS = ("mujoco", "codesign-bench")
 """Packages whose version changes results by itself."""
@@ -53,17 +53,9 @@ _RULES = (
 
 def _difference(a: Any, b: Any, most: int = 3) -> str:
     """In what two plain values differ, in words: "method.ppo.clip 0.9 instead of 0.2"."""
-    found = list(_differences(a, b, ""))
+    found = [f"{where} {mine} instead of {theirs}".strip() for where, mine, theirs in differences(a, b)]
     rest = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + rest
-
-
-def _differences(a: Any, b: Any, where: str) -> Iterator[str]:
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for key in dict.fromkeys([*a, *b]):
-            yield from _differences(a.get(key), b.get(key), f"{where}.{key}".lstrip("."))
-    elif a != b:
-        yield f"{where} {a} instead of {b}".strip()
 
 
 def comparable(runs: Sequence[Run], force: bool) -> tuple[list[Run], list[LeftOut], list[str]]:

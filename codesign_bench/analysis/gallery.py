@@ -43,17 +43,17 @@ class Tile:
     ended: bool
 
 
-def chosen_runs(collection: Collection, seed: str | int) -> list[tuple[str, dict[str, Run]]]:
+def chosen_runs(collection: Collection, seeds: Sequence[str | int]) -> list[tuple[str, dict[str, Run]]]:
     """The rows of the sheet: a title, and the run to show for each method that has one."""
     rows = []
     for env in collection.envs:
         runs = [run for run in collection.runs if run.env == env]
-        if seed == "best":
+        if "best" in seeds:
             best = {method: collection.best_first(env, method)[0] for method in {run.method for run in runs}}
             about = f"best of {span([len(collection.of(env, method)) for method in best])} seeds"
             rows.append((f"{collection.title(env)}, {about}, {span([run.steps for run in runs])} steps", best))
             continue
-        shown = [number for number in sorted({run.seed for run in runs}) if seed in ("all", number)]
+        shown = [number for number in sorted({run.seed for run in runs}) if "all" in seeds or number in seeds]
         rows += [(f"{collection.title(env)}, seed {number}", {run.method: run for run in runs if run.seed == number}) for number in shown]
     return rows
 
@@ -153,12 +153,12 @@ def common_distance(tiles: Sequence[Tile | str], width: int, height: int) -> flo
     return max(found)
 
 
-def gallery(collection: Collection, out: Path, seed: str | int, seconds: float, width: int, height: int) -> list[Tile | str]:
+def gallery(collection: Collection, out: Path, seeds: Sequence[str | int], seconds: float, width: int, height: int) -> list[Tile | str]:
     """Draws the champions into a picture or a video; returns what was drawn."""
     video = out.suffix == ".mp4"
-    rows, methods = chosen_runs(collection, seed), ordered({*collection.methods, *(left.path.parts[-2] for left in collection.left_out)})
+    rows, methods = chosen_runs(collection, seeds), ordered({*collection.methods, *(left.path.parts[-2] for left in collection.left_out)})
     if not rows:
-        raise ConfigError(f"The study '{collection.study}' has no runs to show{'' if seed in ('best', 'all') else f' with seed {seed}'}.")
+        raise ConfigError(f"The study '{collection.study}' has no runs to show with seed {', '.join(map(str, seeds))}.")
     sheet = Sheet([title for title, _ in rows], [collection.label(method) for method in methods], width, height)
     tiles: list[Tile | str] = []
     films = []

@@ -1,7 +1,7 @@
 """One look for all figures: sizes, fonts, small print, files."""
 
 import contextlib
-import os
+import io
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 
 from codesign_bench.arrays import Array
-from codesign_bench.errors import StorageError
+from codesign_bench.experiment.run_folder import write_atomically
 from codesign_bench.simulation.rendering import MADE_BY
 
 PAPER_SEEDS, PAPER_STEPS = 6, 50_000_000
@@ -139,17 +139,9 @@ def save(figure: Figure, out: Path, name: str, formats: Sequence[str] = FORMATS)
     """NAME.pdf, NAME.svg and NAME.png; the same figure gives the same bytes. Readers never see half a file."""
     written = []
     for kind in formats:
-        path = out / f"{name}.{kind}"
-        temporary = out / f".{name}.{os.getpid()}.{kind}"
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            figure.savefig(temporary, format=kind, metadata=_METADATA[kind])
-            os.replace(temporary, path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise StorageError(f"{path} cannot be written ({error.strerror}).") from None
-        written.append(path)
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, metadata=_METADATA[kind])
+        written.append(write_atomically(out / f"{name}.{kind}", content.getvalue()))
     return written
 
 

@@ -1,7 +1,6 @@
 """Tables as Markdown, LaTeX (booktabs) and CSV, from one list of columns and rows. Cells are text; `Bold` marks the best."""
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.looks import ordered, ordered_envs
 from codesign_bench.analysis.style import count
-from codesign_bench.errors import StorageError
+from codesign_bench.experiment.run_folder import write_atomically
 
 LONG = 40
 """Rows that still fit on a page."""
@@ -78,22 +77,12 @@ def _latex_row(cells: Iterable[str]) -> str:
 
 
 def write(table: Table, out: Path) -> list[Path]:
-    return [write_text(out / f"{table.name}.md", table.markdown()), write_text(out / f"{table.name}.tex", table.latex())]
+    forms = {"md": table.markdown(), "tex": table.latex()}
+    return [write_atomically(out / f"{table.name}.{form}", text) for form, text in forms.items()]
 
 
 def write_csv(frame: pd.DataFrame, out: Path, name: str) -> Path:
-    return write_text(out / f"{name}.csv", frame.to_csv(index=False))
-
-
-def write_text(path: Path, text: str) -> Path:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written ({error.strerror}).") from None
-    return path
+    return write_atomically(out / f"{name}.csv", frame.to_csv(index=False))
 
 
 _SPECIAL = {

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.configuration import load_config, no_such, options_of
+from codesign_bench.configuration import load_config, no_such
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance, task_conformance
+from codesign_bench.paths import options_of
 from codesign_bench.tasks import make_task
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from codesign_bench.analysis.export import export
 from codesign_bench.commands._studies import StudyConfig, runs_of
-from codesign_bench.configuration import load_config
+from codesign_bench.configuration import configured
 from codesign_bench.errors import ConfigError
-from codesign_bench.structured import build
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class ExportConfig(StudyConfig):
 
 
 def main(arguments: list[str]) -> int:
-    config = build(ExportConfig, load_config("export", arguments), "the configuration")
+    config = configured(ExportConfig, "export", arguments)
     collection = runs_of(config, config.force)
     written, too_large = export(collection, Path(config.out), config.snapshots, config.largest)
     for path in too_large:

@@ -19,10 +19,10 @@ MADE_BY, WRITTEN = "Made by `", (".pdf", ".svg", ".png", ".md", ".tex", ".csv")
 
 def main(arguments: list[str]) -> int:
     values = load_config("figures", arguments)
-    study = build(StudyConfig, {key: values.pop(key) for key in ("results", "study", "env", "method")}, "the configuration")
+    study = build(StudyConfig, {key: values.pop(key) for key in ("results", "study", "env", "method")})
     if values["against"] is not None and (other := Path(*study_at(study.results, str(values["against"])))).is_dir():
         values["against"] = str(other)
-    config = build(FiguresConfig, {**values, "study": study.place[1]}, "the configuration")
+    config = build(FiguresConfig, {**values, "study": study.place[1]})
     check_folder(config.folder)
     collection = runs_of(study, config.force)
     for remark in remarks(collection):

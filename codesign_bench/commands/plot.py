@@ -12,11 +12,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis.style import save
-from codesign_bench.configuration import load_config
+from codesign_bench.configuration import configured
 from codesign_bench.errors import ConfigError, nearest
 from codesign_bench.experiment.load import load_config_of
 from codesign_bench.simulation.rendering import open_for_writing
-from codesign_bench.structured import build
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -37,7 +36,7 @@ class PlotConfig:
 
 
 def main(arguments: list[str]) -> int:
-    config = build(PlotConfig, load_config("plot", arguments), "the configuration")
+    config = configured(PlotConfig, "plot", arguments)
     folder = Path(config.run)
     settings = load_config_of(folder)
     has = [name for name in TABLES if (folder / "tables" / f"{name}.csv").is_file()]

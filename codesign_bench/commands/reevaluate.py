@@ -9,14 +9,13 @@ Writes reevaluation.json and motion.json into the run's folder. Nothing is charg
 import sys
 from pathlib import Path
 
-from codesign_bench.configuration import load_config
+from codesign_bench.configuration import configured
 from codesign_bench.experiment.reevaluate import ReevaluateConfig, reevaluate
 from codesign_bench.experiment.reevaluation import FILES, FreshEpisodes
-from codesign_bench.structured import build
 
 
 def main(arguments: list[str]) -> int:
-    config = build(ReevaluateConfig, load_config("reevaluate", arguments), "the configuration")
+    config = configured(ReevaluateConfig, "reevaluate", arguments)
     result = reevaluate(config, ["codesign-bench", "reevaluate", *arguments])
     print(f"{Path(config.run) / FILES[config.agent]}: {_sentence(result.agent)}")
     if result.controller is not None:

@@ -9,37 +9,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codesign_bench.commands._pictures import PictureConfig, save
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
-from codesign_bench.simulation.rendering import Picture, check_picture, open_for_writing, save_png, save_video
+from codesign_bench.simulation.rendering import Picture, open_for_writing, save_png
 from codesign_bench.simulation.showing import FRAMES_PER_SECOND, choose_design, motion, starting_pose
-from codesign_bench.structured import build
+from codesign_bench.structured import Count, Natural, build
 from codesign_bench.tasks import TASKS, Task, task_from_config
 
 ALL = "env=all"
 
 
-@dataclass(frozen=True)
-class RenderConfig:
+@dataclass(frozen=True, kw_only=True)
+class RenderConfig(PictureConfig):
     """The content of conf/render.yaml, without the environment."""
 
     design: str
-    seed: int
-    out: str
-    seconds: float
-    width: int
-    height: int
-    agents: int
-
-    def __post_init__(self) -> None:
-        check_picture(self.out, self.seed, self.seconds, self.width, self.height)
-        if self.agents < 1:
-            raise ConfigError(f"agents is {self.agents}; allowed are whole numbers from 1 up.")
+    seed: Natural
+    agents: Count
 
 
 def main(arguments: list[str]) -> int:
     values = load_config("render", [argument for argument in arguments if argument != ALL])
-    config = build(RenderConfig, {key: value for key, value in values.items() if key != "env"}, "the configuration")
+    config = build(RenderConfig, {key: value for key, value in values.items() if key != "env"})
     return render_all(config) if ALL in arguments else render(config, task_from_config(values.get("env") or {}))
 
 
@@ -48,10 +40,8 @@ def render(config: RenderConfig, task: Task) -> int:
     design, task = choose_design(task, config.design, rng)
     out = open_for_writing(config.out)
     picture = Picture(design, task, width=config.width, height=config.height)
-    if out.suffix == ".png":
-        save_png(out, picture.frame(starting_pose(design, task, rng)))
-    else:
-        save_video(out, (picture.frame(q) for q in motion(design, task, rng, config.seconds)), FRAMES_PER_SECOND)
+    film = (picture.frame(pose) for pose in motion(design, task, rng, config.seconds))
+    save(out, lambda: picture.frame(starting_pose(design, task, rng)), lambda: film, FRAMES_PER_SECOND)
     picture.close()
     print(f"{out}: {task.name}, {design.num_nodes} bodies")
     return 0

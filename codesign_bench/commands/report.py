@@ -9,11 +9,10 @@ from pathlib import Path
 
 from codesign_bench.analysis.report.page import report
 from codesign_bench.commands._studies import StudyConfig, runs_of
-from codesign_bench.configuration import load_config
+from codesign_bench.configuration import configured
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
 from codesign_bench.simulation.rendering import open_for_writing
-from codesign_bench.structured import build
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class ReportConfig(StudyConfig):
 
 
 def main(arguments: list[str]) -> int:
-    config = build(ReportConfig, load_config("report", arguments), "the configuration")
+    config = configured(ReportConfig, "report", arguments)
     results, study = config.place
     collection = runs_of(config, config.force)
     out = open_for_writing(config.out or Path("figures") / study / "report.html")

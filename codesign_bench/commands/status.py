@@ -8,10 +8,9 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from codesign_bench.configuration import load_config, study_at
+from codesign_bench.configuration import configured, study_at
 from codesign_bench.errors import ConfigError
 from codesign_bench.launching.status import statuses, table
-from codesign_bench.structured import build
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class StatusConfig:
 
 
 def main(arguments: list[str]) -> int:
-    config = build(StatusConfig, load_config("status", arguments), "the configuration")
+    config = configured(StatusConfig, "status", arguments)
     found = []
     for results, study in [study_at(config.results, study) for study in config.study] or [(Path(config.results), "")]:
         if not (results / study).is_dir():

@@ -98,6 +98,8 @@ class RunFolder:
                 handle.seek(0)
                 raise RunInUse(f"The run {self.path} is in use by {handle.read(200) or 'another process'}; nothing was done.")
             with contextlib.suppress(OSError):  # who holds it is only for people to read; a full disk is told by what must be written
+                for unfinished in self.path.rglob(".*.tmp"):  # of a process that was killed
+                    unfinished.unlink()
                 os.ftruncate(handle.fileno(), 0)
                 os.write(handle.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
             yield
@@ -151,7 +153,8 @@ class RunFolder:
         """Where the configuration on disk decides otherwise than this one; None if it cannot be read."""
         try:
             saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-            return list(_differences(deciding(saved), deciding(config)))
+            pairs = differences(deciding(saved), deciding(config))
+            return [f"{where} is {before!r} on disk and {now!r} now" for where, before, now in pairs]
         except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
             return None
 
@@ -194,12 +197,13 @@ def _locks(handle: TextIO, kind: int) -> bool:
     return True
 
 
-def _differences(saved: Any, wanted: Any, where: str = "") -> Iterator[str]:
-    if isinstance(saved, Mapping) and isinstance(wanted, Mapping):
-        for key in sorted({*saved, *wanted}):
-            yield from _differences(saved.get(key), wanted.get(key), f"{where}.{key}".lstrip("."))
-    elif saved != wanted or type(saved) is not type(wanted):  # True is no 1
-        yield f"{where} is {saved!r} on disk and {wanted!r} now"
+def differences(a: Any, b: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two plain values differ, as a dotted path, and what each has there; None for nothing."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        for key in sorted({*a, *b}):
+            yield from differences(a.get(key), b.get(key), f"{where}.{key}".lstrip("."))
+    elif a != b or type(a) is not type(b):  # True is no 1
+        yield where, a, b
 
 
 def _manifest(config: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
@@ -243,10 +247,11 @@ def _cpu() -> str:
     return platform.processor()
 
 
-def write_atomically(path: Path, content: str | bytes) -> None:
+def write_atomically(path: Path, content: str | bytes) -> Path:
     """Under a temporary name, flushed to the disk, then renamed: readers see the old file or the new one, never half."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
@@ -257,6 +262,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     finally:
         with contextlib.suppress(OSError):  # it has its name, or it is not whole
             temporary.unlink()
+    return path
 
 
 class Table:

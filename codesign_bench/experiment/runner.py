@@ -124,7 +124,7 @@ class RunSetup:
         for key, part in parts.items():
             if not isinstance(part, Mapping):
                 raise ConfigError(f"{key} is {part!r}; allowed are {', '.join(options_of(key))}.")
-        settings = build(RunConfig, {key: value for key, value in config.items() if key not in parts}, "the configuration")
+        settings = build(RunConfig, {key: value for key, value in config.items() if key not in parts})
         budget = build(Budget, parts["budget"], "budget")
         task = task_from_config(parts["env"] or {})
         own = [field.name for field in fields(MethodNames)]

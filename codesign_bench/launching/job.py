@@ -19,12 +19,10 @@ from typing import IO, Any, Literal
 
 from codesign_bench.errors import CodesignError
 from codesign_bench.experiment.run_folder import RunFolder, RunInUse
+from codesign_bench.simulation.workers import ONE_THREAD, die_with_parent
 
 Config = Mapping[str, Any]
 State = Literal["done", "stopped", "in use", "failed"]
-
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Of the libraries below numpy: what is spread over cores are workers and shards."""
 
 CODES: dict[State, int] = {"done": 0, "failed": 2, "stopped": 3, "in use": 4}
 """Exit codes of a job's process; all others are crashes."""
@@ -136,10 +134,8 @@ def _ending(config: Config, code: int, said: list[str], stopping: bool) -> Endin
 
 
 def main(arguments: list[str]) -> int:
-    from codesign_bench.simulation.workers import _die_with_parent
-
     parent, cores = arguments
-    _die_with_parent(int(parent))  # an orphan would hold the run's lock, and nobody could go on with it
+    die_with_parent(int(parent))  # an orphan would hold the run's lock, and nobody could go on with it
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, map(int, cores.split(",")))
     ending = run_here(**json.loads(sys.stdin.read()))

@@ -86,19 +86,6 @@ class Picture:
         return (centre - reach).min(axis=0), (centre + reach).max(axis=0)
 
 
-def check_picture(out: str, seed: int, seconds: float, width: int, height: int) -> None:
-    """Raises ConfigError unless a picture or video of this kind can be made."""
-    if Path(out).suffix not in (".png", ".mp4"):
-        raise ConfigError(f"out is '{out}'; allowed are names that end in .png or .mp4.")
-    if seed < 0:
-        raise ConfigError(f"seed is {seed}; allowed are whole numbers from 0 up.")
-    if seconds <= 0:
-        raise ConfigError(f"seconds is {seconds}; allowed are numbers above 0.")
-    for name, value, most in (("width", width, LARGEST[0]), ("height", height, LARGEST[1])):
-        if not 16 <= value <= most:
-            raise ConfigError(f"{name} is {value}; allowed are whole numbers from 16 to {most}.")
-
-
 def open_for_writing(path: str | Path) -> Path:
     """The path, in a folder that exists now. A place that cannot be written, or a file that no command of ours made, is an error before
     any work is done."""

@@ -36,6 +36,7 @@ def available_cores() -> int:
 
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""Of the libraries below numpy: what is spread over cores are workers and shards."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +210,7 @@ def _work(connection: Connection, parent: int) -> None:
     """The worker's loop: a command in, a reply out, until the parent closes the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _die_with_parent(parent)
+    die_with_parent(parent)
     samplers: dict[int, Sampler] = {}
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
@@ -231,7 +232,7 @@ def _perform(command: str, value: Any, samplers: dict[int, Sampler]) -> dict[int
     return {i: getattr(samplers[i], command)(*arguments) for i, arguments in value.items()}
 
 
-def _die_with_parent(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Asks Linux to kill this process when its parent is gone, however that happened."""
     if sys.platform == "linux":
         parent_death_signal = 1  # PR_SET_PDEATHSIG

@@ -13,11 +13,12 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from codesign_bench.configuration import load_config, options_of
+from codesign_bench.configuration import load_config
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.experiment.reevaluation import FreshEpisodes
 from codesign_bench.experiment.run_folder import configuration_hash
+from codesign_bench.paths import options_of
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.structured import merged
 from codesign_bench.tasks import make_task

@@ -21,8 +21,9 @@ from codesign_bench.analysis.figures import comparison, designs, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.analysis.report import data
 from codesign_bench.commands import figures as command
-from codesign_bench.configuration import load_config, options_of
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError, StorageError
+from codesign_bench.paths import options_of
 from codesign_bench.tasks import TASKS
 from tests.analysis.study import write_run
 

@@ -48,13 +48,13 @@ def pixels(path: Path) -> Any:
 
 def test_the_best_run_of_each_is_chosen(results: Path) -> None:
     collection = collect(results, "study")
-    (swimmer, first), (gap, second) = chosen_runs(collection, "best")
+    (swimmer, first), (gap, second) = chosen_runs(collection, ["best"])
     assert (swimmer, gap) == ("Swimmer, best of 1 seeds, 40 k steps", "Gap Crosser, best of 1 to 2 seeds, 40 k steps")
     assert {method: run.seed for method, run in first.items()} == {"transform2act": 0}
     assert {method: run.seed for method, run in second.items()} == {"transform2act": 0, "nge": 1}
-    rows = chosen_runs(collection, "all")
+    rows = chosen_runs(collection, ["all"])
     assert [title for title, _ in rows] == ["Swimmer, seed 0", "Gap Crosser, seed 0", "Gap Crosser, seed 1"]
-    assert [title for title, _ in chosen_runs(collection, 1)] == ["Gap Crosser, seed 1"]
+    assert [title for title, _ in chosen_runs(collection, [1])] == ["Gap Crosser, seed 1"]
 
 
 @needs_drawing
@@ -76,7 +76,7 @@ def test_all_champions_of_a_row_are_drawn_from_the_same_distance(results: Path) 
     from codesign_bench.analysis.gallery import common_distance
 
     collection = collect(results, "study")
-    runs = chosen_runs(collection, "best")[1][1]
+    runs = chosen_runs(collection, ["best"])[1][1]
     tiles = [tile_of(run, collection, 0.0) for run in runs.values()]
     distance = common_distance(tiles, 96, 64)
     own = []
@@ -139,7 +139,7 @@ def test_what_was_left_out_is_told_and_keeps_its_column(tmp_path: Path, capsys: 
     [
         (["out=a.png", "study=nothing"], "There is no study 'nothing'"),
         (["out=a.gif"], "out is 'a.gif'"),
-        (["out=a.png", "seed=worst"], "seed is 'worst'; allowed are best, all, or a whole number"),
+        (["out=a.png", "seed=worst"], "seed is worst; allowed are best, all, or whole numbers"),
         (["out=a.png", "seed=7"], "has no runs to show with seed 7"),
         (["out=a.png", "method=none"], "method is 'none'; the study 'study' holds "),
         (["out=a.png", "width=1900", "height=1440", "seed=all"], ""),

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from codesign_bench.configuration import load_config, options_of
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import method_class
 from codesign_bench.experiment.runner import RunSetup, run
+from codesign_bench.paths import options_of
 from tests.experiment.tiny import changed, tiny
 from tests.reference.sentences import assert_one_sentence
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codesign_bench.configuration import load_config, options_of
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
+from codesign_bench.paths import options_of
 from codesign_bench.structured import build
 from codesign_bench.tasks import TASKS
 from methods.transform2act.method import Transform2ActConfig

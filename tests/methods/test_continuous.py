@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from codesign_bench.configuration import load_config, options_of
+from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import BONE
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance
@@ -24,6 +24,7 @@ from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO
+from codesign_bench.paths import options_of
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import NO_TRANSFORM, Episode, EpisodeRecord, Outcome, Stage
 from codesign_bench.simulation.graphs import Rollout

@@ -13,6 +13,7 @@ from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import comparison, designs, diagrams, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.run_folder import write_atomically
 
 
 @dataclass(frozen=True)
@@ -187,4 +188,4 @@ def _index(written: list[Path], drawing: Drawing, command: Sequence[str]) -> Pat
     ):
         if items:
             lines += ["", f"## {title}", "", *(f"- {tables.plain_markdown(item)}" for item in items)]
-    return tables.write_text(drawing.config.folder / "index.md", "\n".join(lines) + "\n")
+    return write_atomically(drawing.config.folder / "index.md", "\n".join(lines) + "\n")
