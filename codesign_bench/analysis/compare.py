@@ -4,7 +4,6 @@ A method that both have is compared with itself; a method that only the first ha
 taken at the last step that both studies reached in an environment.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,23 +11,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis import looks, measures, style
-from codesign_bench.analysis.collect import Collection, collect
+from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.comparable import differing, own_differences
 from codesign_bench.analysis.tables import Columns, Table, number, with_interval
 from codesign_bench.errors import ConfigError
 
 LONGEST = 60
 """Letters of a pair's names at the left."""
-
-
-def other_study(path: str, study: str, force: bool = False) -> Collection:
-    """The study at a path: a study's folder, or a folder of results that holds a study of the same name."""
-    folder = Path(path)
-    if any(folder.glob("*/*/seed_*")):
-        return collect(folder.parent, folder.name, force=force)
-    if (folder / study).is_dir():
-        return collect(folder, study, force=force)
-    raise ConfigError(f"against is '{path}'; allowed is the folder of a study, or a folder of results with a study '{study}'.")
 
 
 def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd.DataFrame:

@@ -57,36 +57,8 @@ def span(numbers: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-RC: Any = {
-    "font.family": "STIXGeneral",
-    "mathtext.fontset": "stix",
-    "font.size": 8,
-    "axes.titlesize": 9,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#E6E6E6",
-    "grid.linewidth": 0.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 3.5,
-    "legend.frameon": False,
-    "figure.dpi": 100,
-    "savefig.dpi": 220,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "codesign_bench",
-    "path.simplify": True,
-}
+FONT = "STIXGeneral"
+SHEET = Path(__file__).with_name("figures.mplstyle")
 
 WIDTH = 7.0
 """Inches: a text column across the page."""
@@ -105,7 +77,7 @@ def styled() -> Iterator[None]:
     import seaborn as sns
 
     with mpl.rc_context():
-        sns.set_theme(style="ticks", rc=RC)
+        sns.set_theme(style="ticks", rc=dict(mpl.rc_params_from_file(SHEET, use_default_template=False)))
         yield
 
 
@@ -115,7 +87,7 @@ def font(size: int) -> Any:
     from matplotlib.font_manager import findfont
     from PIL import ImageFont
 
-    return ImageFont.truetype(findfont(RC["font.family"]), size)
+    return ImageFont.truetype(findfont(FONT), size)
 
 
 def letters(width: int, size: int) -> int:

@@ -8,6 +8,7 @@ codesign-bench figures study=mine against=default
 import sys
 from pathlib import Path
 
+from codesign_bench.analysis.collect import study_folder
 from codesign_bench.analysis.figures import FiguresConfig, draw, remarks
 from codesign_bench.commands._studies import StudyConfig, runs_of
 from codesign_bench.configuration import load_config, study_at
@@ -20,8 +21,8 @@ MADE_BY, WRITTEN = "Made by `", (".pdf", ".svg", ".png", ".md", ".tex", ".csv")
 def main(arguments: list[str]) -> int:
     values = load_config("figures", arguments)
     study = build(StudyConfig, {key: values.pop(key) for key in ("results", "study", "env", "method")})
-    if values["against"] is not None and (other := Path(*study_at(study.results, str(values["against"])))).is_dir():
-        values["against"] = str(other)
+    if values["against"] is not None:
+        values["against"] = str(study_folder(*study_at(study.results, str(values["against"]))))
     config = build(FiguresConfig, {**values, "study": study.place[1]})
     check_folder(config.folder)
     collection = runs_of(study, config.force)

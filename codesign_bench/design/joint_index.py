@@ -23,14 +23,7 @@ def index_strings(parents: Sequence[int]) -> list[str]:
 
 def index_integers(parents: Sequence[int], base: int) -> list[int]:
     """The index strings read as integers in the given base."""
-    integers = [0]
-    place = [1]
-    children = [0] * len(parents)
-    for parent in parents[1:]:
-        children[parent] += 1
-        integers.append(children[parent] * place[parent] + integers[parent])
-        place.append(place[parent] * base)
-    return integers
+    return [int(string, base) for string in index_strings(parents)]
 
 
 def reachable_strings(root_children: int, max_children: int, max_depth: int) -> list[str]:

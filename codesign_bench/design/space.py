@@ -11,7 +11,7 @@ import numpy as np
 
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import ATTRIBUTE_NAMES, BONE, GEAR, NODE_ARRAYS, NUM_ATTRIBUTES, Design, check_tree
-from codesign_bench.design.joint_index import index_integers, index_strings, reachable_strings
+from codesign_bench.design.joint_index import index_strings, reachable_strings
 from codesign_bench.errors import DesignError
 
 SHORTEST_BONE = 1e-6
@@ -106,8 +106,8 @@ class DesignSpace:
         return tuple(reachable_strings(self.root_children, self.max_children, self.max_depth))
 
     @cached_property
-    def _index_positions(self) -> dict[int, int]:
-        return {int(name, self.index_base): i for i, name in enumerate(self.index_names)}
+    def _index_positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.index_names)}
 
     @cached_property
     def joint_depths(self) -> Array:
@@ -251,8 +251,7 @@ class DesignSpace:
         children = np.array([len(c) for c in children_of], dtype=np.int64)
         child = np.arange(1, nodes)
         parent = np.asarray(parents[1:], dtype=np.int64)
-        known = self._index_positions
-        integers = index_integers(parents, self.index_base)
+        names = tuple(index_strings(parents))
         order, stack = [], [0]
         while stack:
             node = stack.pop()
@@ -262,8 +261,8 @@ class DesignSpace:
             depth=depth,
             children=children,
             sibling=sibling,
-            joint_index=np.array([known.get(i, -1) for i in integers], dtype=np.int64),
-            names=tuple(index_strings(parents)),
+            joint_index=np.array([self._index_positions.get(name, -1) for name in names], dtype=np.int64),
+            names=names,
             can_add=(depth >= 1) & (depth < self.max_depth) & (children < self.max_children),
             can_delete=(depth >= 2) & (children == 0),
             edges=np.stack([np.concatenate([parent, child]), np.concatenate([child, parent])]).astype(np.int64),

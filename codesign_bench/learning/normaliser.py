@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from codesign_bench.arrays import Array
 
@@ -11,19 +12,21 @@ LEAST_DEVIATION = 1e-4
 """A feature that varies less than this is sent to 0: dividing by it would turn rounding errors into +-CLIP."""
 
 
-class Normaliser:
-    """Running mean and standard deviation per feature, over nodes; the identity until the first batch was added.
+class Normaliser(nn.Module):
+    """Running mean and standard deviation per feature, over nodes; the identity until the first batch was added. A module without
+    parameters, so that the state of a network that has one holds its statistics.
 
     The statistics are frozen while a batch is acted on and learned from; `update` adds the batch once, afterwards.
     """
 
     def __init__(self, size: int) -> None:
+        super().__init__()
         self.count = 0
         self.mean = np.zeros(size)
         self.squares = np.zeros(size)
         """Sum of squared deviations from the mean."""
 
-    def __call__(self, features: Array) -> Array:
+    def forward(self, features: Array) -> Array:
         """[nodes, size] -> [nodes, size] float32."""
         if self.count == 0:
             return features.astype(np.float32, copy=False)
@@ -56,9 +59,9 @@ class Normaliser:
         self.mean = self.mean + shift * (count / total)
         self.count = total
 
-    def state_dict(self) -> dict[str, Any]:
+    def get_extra_state(self) -> dict[str, Any]:
         return {"count": self.count, "mean": self.mean.tolist(), "squares": self.squares.tolist()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def set_extra_state(self, state: dict[str, Any]) -> None:
         self.count = int(state["count"])
         self.mean, self.squares = np.asarray(state["mean"]), np.asarray(state["squares"])

@@ -73,7 +73,9 @@ class Bodies:
         for i, (body, mine, start) in enumerate(zip(bodies, rows, starts.tolist(), strict=True)):
             middle, end = start + len(body.qpos), start + sizes[i]
             self._copies.append((self._values[start:middle], body.qpos, self._values[middle:end], body.qvel))
-            joints.append((start + body.hinge_qpos, middle + body.hinge_qvel, np.full(len(body.hinge_qpos), i), _joint_rows(mine)))
+            joints.append(
+                (start + body.hinge_qpos, middle + body.hinge_qvel, np.full(len(body.hinge_qpos), i), np.arange(mine.start + 1, mine.stop))
+            )
         self._root_rows = np.array([mine.start for mine in rows], dtype=np.int64)
         none = np.zeros(0, dtype=np.int64)
         angle, rate, body_of, joint_rows = [np.concatenate([none, *column]) for column in zip(*joints, strict=True)] or [none] * 4
@@ -205,10 +207,6 @@ def _columns(rows: Sequence[Mapping[str, float]]) -> dict[str, Array]:
 
 def _with_problem(problems: Sequence[str]) -> list[int]:
     return [i for i, problem in enumerate(problems) if problem] if any(problems) else []
-
-
-def _joint_rows(rows: slice) -> Array:
-    return np.arange(rows.start + 1, rows.stop)
 
 
 def _object_places(bodies: Sequence[Body], starts: Array, number: int, velocity: int) -> Array:

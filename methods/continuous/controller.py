@@ -14,8 +14,8 @@ import torch
 
 from codesign_bench.arrays import Array
 from codesign_bench.learning.acting import ActingNetwork, ForestCache
+from codesign_bench.learning.actor_critic import GraphController
 from codesign_bench.learning.batch import Steps
-from codesign_bench.learning.control import GraphController
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import Head, Init, NetworkConfig
 from codesign_bench.learning.normaliser import Normaliser

@@ -12,8 +12,8 @@ from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
@@ -83,7 +83,6 @@ class Continuous(Method):
         return {
             "controller": self.controller.state_dict(),
             "value": self.value.state_dict(),
-            "normalisers": [self.controller.normaliser.state_dict(), self.value.normaliser.state_dict()],
             "ppo": self.ppo.state_dict(),
             "distribution": self.distribution.state_dict(),
             "iteration": self.iteration,
@@ -93,8 +92,6 @@ class Continuous(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.controller.load_state_dict(state["controller"])
         self.value.load_state_dict(state["value"])
-        for normaliser, saved in zip((self.controller.normaliser, self.value.normaliser), state["normalisers"], strict=True):
-            normaliser.load_state_dict(saved)
         self.ppo.load_state_dict(state["ppo"])
         self.distribution.load_state_dict(state["distribution"])
         self.iteration = int(state["iteration"])

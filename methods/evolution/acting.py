@@ -18,7 +18,7 @@ from torch import Tensor
 
 from codesign_bench.arrays import Array
 from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, mlp_layers, stacked_mlp
-from codesign_bench.learning.control import GraphController
+from codesign_bench.learning.actor_critic import GraphController
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import GNN, JointMLP
 from codesign_bench.learning.normaliser import Normaliser

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
+from codesign_bench.learning.actor_critic import GraphController, GraphCritic
 from codesign_bench.learning.batch import Steps
-from codesign_bench.learning.control import GraphController
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import JointMLP, NetworkConfig, Sizes, ValueConfig
@@ -53,13 +52,12 @@ class Controller:
         self.normaliser.update(self.actor.features(steps))
 
     def state_dict(self) -> dict[str, Any]:
-        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict(), "normaliser": self.normaliser.state_dict()}
+        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Copies; nothing is shared with where the state came from."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
-        self.normaliser.load_state_dict(state["normaliser"])
 
 
 # ---- an MLP on all nodes of one skeleton --------------------------------------------------------------------------------

@@ -15,6 +15,9 @@ from methods.evolution.acting import single_policy
 from methods.evolution.config import PopulationConfig
 from methods.evolution.controller import Controller
 
+CHANGING = ("fitness", "episodes", "steps", "restarts")
+"""What a species counts in the course of its life."""
+
 
 class Species:
     """One member of a population.
@@ -60,15 +63,8 @@ class Species:
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "number": self.number,
+            **{name: getattr(self, name) for name in ("number", "born", "mutation", "parent", *CHANGING)},
             "design": self.design.to_dict(),
-            "born": self.born,
-            "mutation": self.mutation,
-            "parent": self.parent,
-            "fitness": self.fitness,
-            "episodes": self.episodes,
-            "steps": self.steps,
-            "restarts": self.restarts,
             "controller": self.controller.state_dict(),
             "ppo": self.ppo.state_dict(),
             "shuffle": self.shuffle.bit_generator.state,
@@ -79,7 +75,7 @@ class Species:
     def from_state(config: PopulationConfig, context: Context, state: dict[str, Any]) -> Species:
         design = Design.from_dict(state["design"])
         species = Species(config, context, state["number"], design, state["born"], state["mutation"], state["parent"])
-        for name in ("fitness", "episodes", "steps", "restarts"):
+        for name in CHANGING:
             setattr(species, name, state[name])
         species.controller.load_state_dict(state["controller"])
         species.ppo.load_state_dict(state["ppo"])

@@ -8,8 +8,8 @@ import torch
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import NUM_STAGES, steps_of_rollout
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.networks import Init, ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
@@ -91,7 +91,6 @@ class Transform2Act(Method):
         return {
             "policy": self.policy.state_dict(),
             "value": self.value.state_dict(),
-            "normalisers": [n.state_dict() for n in self._normalisers()],
             "ppo": self.ppo.state_dict(),
             "shuffle": self.shuffle.bit_generator.state,
             "samplers": self.pool.state_dict(),
@@ -100,17 +99,12 @@ class Transform2Act(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.policy.load_state_dict(state["policy"])
         self.value.load_state_dict(state["value"])
-        for normaliser, saved in zip(self._normalisers(), state["normalisers"], strict=True):
-            normaliser.load_state_dict(saved)
         self.ppo.load_state_dict(state["ppo"])
         self.shuffle.bit_generator.state = state["shuffle"]
         self.pool.load_state_dict(state["samplers"])
 
     def close(self) -> None:
         self.pool.close()
-
-    def _normalisers(self) -> list[Any]:
-        return [*(self.policy.of_stage(stage).normaliser for stage in Stage), self.value.normaliser]
 
 
 def _groups(task: Task, steps: TransformSteps, context: Context) -> list[Group]:

@@ -48,7 +48,8 @@ class SubPolicy(nn.Module):
         self.action_columns = COLUMNS[stage]
 
     def inputs(self, features: Array) -> Array:
-        return self.normaliser(features[:, self.columns])
+        inputs: Array = self.normaliser(features[:, self.columns])
+        return inputs
 
     def forward(self, x: Tensor, forest: Forest) -> Tensor:
         """[nodes, columns] -> logits or means [nodes, outputs]"""

@@ -12,8 +12,8 @@ from torch import nn
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
+from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import NUM_STAGES, Steps, steps_of
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.normaliser import Normaliser

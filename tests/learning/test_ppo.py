@@ -12,8 +12,8 @@ import torch
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning import ppo as ppo_module
+from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import Steps, steps_of_rollout
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.gae import advantages
 from codesign_bench.learning.ppo import PPO, LearningError, PPOConfig, minibatches
 from codesign_bench.simulation.graphs import Rollout

@@ -20,8 +20,8 @@ from codesign_bench.experiment.equality import must_equal
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO
 from codesign_bench.paths import options_of

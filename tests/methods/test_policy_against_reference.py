@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import Steps, steps_of_rollout
-from codesign_bench.learning.critic import GraphCritic
 from codesign_bench.learning.forest import build_forest
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.tasks.base import Task

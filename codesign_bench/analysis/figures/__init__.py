@@ -9,7 +9,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis import champions, compare, hyperparameters, looks, measures, style, tables
-from codesign_bench.analysis.collect import Collection
+from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs, diagrams, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.errors import ConfigError
@@ -98,7 +98,7 @@ def _tables(drawing: Drawing) -> list[Path]:
 def _against(drawing: Drawing) -> list[Path]:
     mine, config = drawing.collection, drawing.config
     assert config.against is not None
-    theirs = compare.other_study(config.against, config.study, config.force)
+    theirs = collect(Path(config.against).parent, Path(config.against).name, force=config.force)
     frame = compare.differences(mine, theirs, config.force)
     written = drawing.save("against", lambda: compare.figure(frame, mine, theirs))
     written += tables.write(compare.table(frame, mine, theirs), config.folder)

@@ -2,14 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.run_folder import deciding
+from codesign_bench.experiment.run_folder import deciding, differences
 
 PARTS = ("env", "method", "budget", "evaluation", "sampler")
 """Of a configuration: what decides on the result, besides the seed."""
@@ -24,7 +24,10 @@ def command_of(run: Run) -> str:
         if usual is not None:
             own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
             mine = deciding(run.config)
-            changes = [word for part in PARTS for word in _changes(usual.get(part), mine.get(part), part)]
+            changed = [each for part in PARTS for each in differences(usual.get(part), mine.get(part), part)]
+            changes = [
+                f"{key}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}" for key, _, value in changed
+            ]
             return shlex.join(["codesign-bench", *own, *changes])
     return shlex.join(_recorded(run))
 
@@ -35,14 +38,6 @@ def _usual(method: str, env: str, budget: str) -> Mapping[str, Any] | None:
         return deciding(load_config("config", [f"method={method}", f"env={env}", f"budget={budget}"]))
     except ConfigError:
         return None
-
-
-def _changes(usual: Any, value: Any, where: str) -> Iterator[str]:
-    if isinstance(usual, Mapping) and isinstance(value, Mapping):
-        for key in value:
-            yield from _changes(usual.get(key), value[key], f"{where}.{key}")
-    elif value != usual:
-        yield f"{where}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
 
 
 def sweeps(collection: Collection) -> list[str]:

@@ -42,7 +42,9 @@ def report(collection: Collection, study: Path, command: str) -> str:
             pictures["Probability that a run of the row's method beats one of the column's"] = _png(returns.pairs(collection))
     return _template().render(
         study=collection.study,
-        facts=_facts(collection),
+        counts=[(len(collection.runs), "run"), (len(collection.methods), "method"), (len(collection.envs), "environment")],
+        seeds=[len(collection.of(run.env, run.method)) for run in collection.runs],
+        budgets=[count(steps) for steps in sorted({run.budget_steps for run in collection.runs})],
         shortfall=measures.shortfall(collection, bands=False),
         missing=list(dict.fromkeys(missing)),
         values=values,
@@ -73,19 +75,6 @@ def _template() -> Template:
 
 def _asset(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
-
-
-def _facts(collection: Collection) -> str:
-    seeds = sorted({len(collection.of(run.env, run.method)) for run in collection.runs})
-    budgets = sorted({run.budget_steps for run in collection.runs})
-    parts = [
-        data.plural(len(collection.runs), "run"),
-        data.plural(len(collection.methods), "method"),
-        data.plural(len(collection.envs), "environment"),
-        f"{f'{seeds[0]} to ' * (len(seeds) > 1)}{data.plural(seeds[-1], 'seed')} each",
-        f"budget {' or '.join(map(count, budgets))} steps",
-    ]
-    return " · ".join(parts)
 
 
 def _png(figure: Figure) -> str:
