@@ -102,10 +102,10 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         return _convert_tuple(options, value, where)
     if origin is dict:
-        return {str(key): item for key, item in _checked(_MAPPING, value, where).items()}
+        return {str(key): _convert(options[1], item, f"{where}.{key}") for key, item in _checked(_MAPPING, value, where).items()}
     if dataclasses.is_dataclass(hint):
         return build(typing.cast(type, hint), value, where)
-    return hint(_checked(_KINDS[hint], value, where))
+    return value if hint is Any else hint(_checked(_KINDS[hint], value, where))
 
 
 def _convert_tuple(options: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:

@@ -1,7 +1,5 @@
 """The designs that runs left on disk: final.json and final_process.json of designs/."""
 
-from dataclasses import dataclass
-
 import pandas as pd
 
 from codesign_bench.analysis import symmetry
@@ -14,22 +12,13 @@ from codesign_bench.errors import DesignError
 FINAL, PROCESS = "designs/final.json", "designs/final_process.json"
 
 
-@dataclass(frozen=True)
-class Champion:
-    """A run's last champion; without a design where there is none on disk that can be read."""
-
-    run: Run
-    stored: StoredDesign | None
-
-    @property
-    def robot(self) -> Robot | None:
-        return Robot.of(self.stored) if self.stored is not None else None
-
-
-def champion(collection: Collection, env: str, method: str) -> Champion | None:
-    """Of the best run; None if there are no runs."""
+def champion(collection: Collection, env: str, method: str) -> tuple[Run, Robot | None] | None:
+    """The best run, and its last champion if there is one on disk that can be read; None if there are no runs."""
     runs = collection.best_first(env, method)
-    return Champion(runs[0], final_design(runs[0])) if runs else None
+    if not runs:
+        return None
+    stored = final_design(runs[0])
+    return runs[0], Robot.of(stored) if stored is not None else None
 
 
 def final_design(run: Run) -> StoredDesign | None:

@@ -1,14 +1,13 @@
 """Run folders -> one tidy table. Everything in `analysis` reads runs through here.
 
-    collection = collect(Path("results"), "default")
-    collection.table      pandas: study, env, method, seed, then the columns of progress.csv; one row per evaluation
-    collection.runs       tuple[Run]: what is known of each run besides its rows (path, configuration, manifest, status)
-    collection.left_out   tuple[LeftOut]: the runs that are not in the table, each with the reason in one sentence
-    collection.remarks    tuple[str]: what a reader should know of the runs that are (half-written rows, unfinished runs)
-    collection.reevaluations  fresh episodes and new controllers, as far as they compare (reevaluations.py)
-    collection.forced     tuple[str]: what `force=True` mixed; figures show it
-    collection.curve(run) steps and return of one run; collection.of(env, method) the runs of one curve, by seed; best_first(env,
-                          method) the same, the best in front
+`collect(Path("results"), "default")` gives a Collection:
+
+- table: pandas, with study, env, method, seed, then the columns of progress.csv; one row per evaluation
+- runs: what is known of each run besides its rows (path, configuration, manifest, status)
+- left_out: the runs that are not in the table, each with the reason in one sentence
+- remarks: what a reader should know of the runs that are (half-written rows, unfinished runs)
+- reevaluations: fresh episodes and new controllers, as far as they compare (reevaluations.py)
+- forced: what `force=True` mixed; figures show it
 
 Runs are comparable when budget, environment, evaluation, the method's configuration and the versions of MuJoCo and of this
 package agree; the largest agreeing set stays and the others are left out by name.

@@ -1,4 +1,4 @@
-"""The champions of a study side by side, with the same camera and scale: a picture or a video."""
+"""Robots side by side: the champions of a study, with the same camera and scale, as a picture or a video; and random agents."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,15 @@ from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.motion import FRAMES_PER_SECOND, Motion, record
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.rendering import Picture, save_png, save_video
-from codesign_bench.simulation.showing import starting_pose
-from codesign_bench.tasks import Task, task_from_config
+from codesign_bench.simulation.showing import grown_design, starting_pose
+from codesign_bench.tasks import TASKS, Task, make_task, task_from_config
 
 LARGEST_SHEET = 16_000
 """Pixels of a sheet's longer side: what video encoders and browsers still take."""
 GUTTER = 2
 """Pixels of white at either side of a tile."""
+TILE, EDGE = (480, 360), 3
+"""Of random agents: pixels of a tile, and of white along its edges."""
 NO_RUN, LEFT_OUT = "no run", "left out"
 INK, FAINT = "#222222", "#777777"
 
@@ -105,9 +107,7 @@ class Sheet:
         self.band = round(2.2 * self.font)
         self.size = (len(columns) * width, self.band + len(rows) * (self.band + height))
         if max(self.size) > LARGEST_SHEET:
-            raise ConfigError(
-                f"The gallery would be {self.size[0]} x {self.size[1]} pixels; choose smaller tiles, or some envs and methods."
-            )
+            raise ConfigError(f"The gallery would be {self.size[0]} x {self.size[1]} pixels; choose smaller tiles, or some methods.")
         self.blank = Image.new("RGB", self.size, "white")
         draw = ImageDraw.Draw(self.blank)
         for column, title in enumerate(columns):
@@ -172,7 +172,9 @@ def gallery(collection: Collection, out: Path, seeds: Sequence[str | int], secon
         tiles += mine
 
     def frame(number: int) -> Array:
-        return sheet.composed([(row, column, _frame(film[min(number, len(film) - 1)], height, width)) for row, column, film in films])
+        pixels = [zlib.decompress(film[min(number, len(film) - 1)]) for _, _, film in films]
+        drawn = [np.frombuffer(each, dtype=np.uint8).reshape(height, width, 3) for each in pixels]
+        return sheet.composed([(row, column, each) for (row, column, _), each in zip(films, drawn, strict=True)])
 
     if video:
         save_video(out, map(frame, range(max(len(film) for _, _, film in films))), FRAMES_PER_SECOND)
@@ -181,5 +183,22 @@ def gallery(collection: Collection, out: Path, seeds: Sequence[str | int], secon
     return tiles
 
 
-def _frame(compressed: bytes, height: int, width: int) -> Array:
-    return np.frombuffer(zlib.decompress(compressed), dtype=np.uint8).reshape(height, width, 3)
+def contact_sheet(seed: int, agents: int) -> Image.Image:
+    """Random agents in all environments, a column each (the paper's figure of its environments)."""
+    width, height = TILE
+    band = 44
+    sheet = Image.new("RGB", (width * len(TASKS), band + height * agents), "white")
+    draw = ImageDraw.Draw(sheet)
+    for column, name in enumerate(TASKS):
+        task = make_task(name)
+        rng = np.random.default_rng([seed, column])
+        title = task.config.title
+        draw.text((width * column + width // 2, band // 2), title, fill=INK, font=font(24), anchor="mm")
+        for row in range(agents):
+            design = grown_design(task, rng)
+            picture = Picture(design, task, width=2 * width, height=2 * height)
+            tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
+            picture.close()
+            inner = tile.crop((EDGE, EDGE, width - EDGE, height - EDGE))
+            sheet.paste(inner, (width * column + EDGE, band + height * row + EDGE))
+    return sheet

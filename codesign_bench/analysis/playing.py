@@ -9,7 +9,7 @@ from codesign_bench.analysis.style import captioned
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import DesignError
-from codesign_bench.experiment.design_process import design_process
+from codesign_bench.experiment.design_process import design_process, stage_titles
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import Motion, record
 from codesign_bench.simulation.rendering import Picture
@@ -32,8 +32,7 @@ def perform(agent: Agent, seed: np.random.SeedSequence, seconds: float) -> Perfo
     if motion is None:
         raise DesignError("The design that this agent comes to cannot be simulated, so there is nothing to show.")
     process = design_process(agent, seed) or (motion.design,)
-    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(process)))]
-    return Performance(tuple(zip(titles, process, strict=True)), motion)
+    return Performance(tuple(zip(stage_titles(process), process, strict=True)), motion)
 
 
 def frames(task: Task, shown: Performance, size: tuple[int, int]) -> Iterator[Array]:

@@ -57,8 +57,7 @@ def span(numbers: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-FONT = "STIXGeneral"
-SHEET = Path(__file__).with_name("figures.mplstyle")
+SHEET = mpl.rc_params_from_file(Path(__file__).with_name("figures.mplstyle"), use_default_template=False)
 
 WIDTH = 7.0
 """Inches: a text column across the page."""
@@ -77,7 +76,7 @@ def styled() -> Iterator[None]:
     import seaborn as sns
 
     with mpl.rc_context():
-        sns.set_theme(style="ticks", rc=dict(mpl.rc_params_from_file(SHEET, use_default_template=False)))
+        sns.set_theme(style="ticks", rc=dict(SHEET))
         yield
 
 
@@ -87,7 +86,7 @@ def font(size: int) -> Any:
     from matplotlib.font_manager import findfont
     from PIL import ImageFont
 
-    return ImageFont.truetype(findfont(FONT), size)
+    return ImageFont.truetype(findfont(SHEET["font.family"]), size)
 
 
 def letters(width: int, size: int) -> int:

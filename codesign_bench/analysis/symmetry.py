@@ -1,12 +1,12 @@
 """How symmetric a design is, as three numbers between 0 and 1: the effect of joint-specialised weights, measured.
 
-sibling   are limbs that hang on the same joint alike? Sibling subtrees are matched joint by joint; a pair of joints scores one minus
-          the mean difference of bone length, gear, radius and start extension (each as a share of its range), a joint without a
-          counterpart scores 0; the mean over all pairs of siblings. Directions do not count. NaN for a design without siblings.
-mirror    is there an axis through the root on whose other side the robot looks the same? The share of the bones' area, in the
-          plane of the design, whose mirror image lies on the robot, for the best axis: every 2.5 degrees, towards every bone's
-          ends, and along the robot's principal axes. Any straight chain has such an axis, and scores near 1.
-left-right  the same for one axis, that of travel (x). NaN for designs in the upright plane, which have no left and right.
+- sibling: are limbs that hang on the same joint alike? Sibling subtrees are matched joint by joint; a pair of joints scores one minus the
+  mean difference of bone length, gear, radius and start extension (each as a share of its range), a joint without a counterpart scores
+  0; the mean over all pairs of siblings. Directions do not count. NaN for a design without siblings.
+- mirror: is there an axis through the root on whose other side the robot looks the same? The share of the bones' area, in the plane of
+  the design, whose mirror image lies on the robot, for the best axis: every 2.5 degrees, towards every bone's ends, and along the
+  robot's principal axes. Any straight chain has such an axis, and scores near 1.
+- left-right: the same for one axis, that of travel (x). NaN for designs in the upright plane, which have no left and right.
 """
 
 from collections.abc import Sequence

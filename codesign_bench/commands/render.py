@@ -48,7 +48,7 @@ def render(config: RenderConfig, task: Task) -> int:
 
 
 def render_all(config: RenderConfig) -> int:
-    from codesign_bench.analysis.contact_sheet import contact_sheet
+    from codesign_bench.analysis.gallery import contact_sheet
 
     out = open_for_writing(config.out)
     if out.suffix != ".png":

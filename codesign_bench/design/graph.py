@@ -169,6 +169,4 @@ def check_tree(parents: Sequence[int]) -> None:
         if i == 0 and parent != -1:
             raise DesignError(f"The parent of node 0 is {reprlib.repr(parent)}; node 0 is the root and its parent must be -1.")
         if i > 0 and not 0 <= parent < i:
-            raise DesignError(
-                f"The parent of node {i} is {reprlib.repr(parent)}; allowed is an earlier node, 0 to {i - 1} (a tree has no cycles)."
-            )
+            raise DesignError(f"The parent of node {i} is {reprlib.repr(parent)}; allowed is 0 to {i - 1} (no cycles).")

@@ -90,9 +90,7 @@ class DesignSpace:
                 text = f"max_depth is {self.max_depth} and max_children {self.max_children}"
                 raise DesignError(f"{text}; allowed are {MOST_JOINTS} joints in all.")
         if self.index_base > 10:
-            raise DesignError(
-                f"A joint may have {self.index_base - 1} children; allowed are at most 9 (index strings have one digit each)."
-            )
+            raise DesignError(f"A joint may have {self.index_base - 1} children; allowed are at most 9, one digit.")
 
     # ---- sizes -------------------------------------------------------------------------------------------------------
 
@@ -216,9 +214,7 @@ class DesignSpace:
             if np.linalg.norm(design.axis[i]) < 1e-6:
                 raise DesignError(f"The axis of node {i} is {design.axis[i].tolist()}; allowed are vectors that are not zero.")
             if not design.range[i, 0] < design.range[i, 1]:
-                raise DesignError(
-                    f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower below an upper limit, in degrees."
-                )
+                raise DesignError(f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower and then an upper limit.")
         if np.any(design.friction < 0) or np.any(design.friction > 1000):
             raise DesignError("The design's friction holds a value outside 0 to 1000; allowed are values inside.")
         if np.any(np.abs(design.joint_offset) > 100) or np.any(np.abs(design.range) > 3600):

@@ -1,6 +1,7 @@
 """How an agent designs itself: the skeleton after each skeleton transform, with the attributes of the finished design."""
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,6 +41,10 @@ def design_process(agent: Agent, seed: np.random.SeedSequence, final: Design | N
         design.with_attributes([attributes.get(n, own) for n, own in zip(names, design.attributes, strict=True)])
         for design, names in stages
     )
+
+
+def stage_titles(process: Sequence[object]) -> list[str]:
+    return ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(process)))][: len(process)]
 
 
 def process_json(process: tuple[Design, ...], task: Task) -> str:

@@ -47,7 +47,5 @@ def champion_in(state: dict[str, Any], setup: RunSetup, which: Which = "champion
         method.load_state_dict(state["method"])
         agent = method.champion() if which == "champion" else method.incumbent()
     if agent is None:
-        raise ConfigError(
-            f"agent is {which}; allowed is champion, as {setup.method_class.__name__} keeps no {which} in this run's checkpoint."
-        )
+        raise ConfigError(f"agent is {which}; allowed is champion, as {setup.method_class.__name__} keeps no {which}.")
     return agent

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
+from codesign_bench.structured import build
 
 if TYPE_CHECKING:
     from codesign_bench.experiment.evaluation import Evaluation
@@ -32,7 +33,11 @@ class FreshEpisodes:
     seed: int
     evaluation_steps: int
     returns: tuple[float, ...]
-    columns: Mapping[str, float]
+    columns: dict[str, float]
+
+    def __post_init__(self) -> None:
+        if not {"return_mean", "return_std"} <= self.columns.keys():
+            raise ConfigError("Fresh episodes lack return_mean or return_std.")
 
     @staticmethod
     def of(evaluation: Evaluation, steps: int, seed: int) -> FreshEpisodes:
@@ -50,22 +55,6 @@ class FreshEpisodes:
     def return_std(self) -> float:
         return self.columns["return_std"]
 
-    def to_dict(self) -> dict[str, Any]:
-        own = {"steps": self.steps, "seed": self.seed, "episodes": self.episodes}
-        return {**own, **self.columns, "evaluation_steps": self.evaluation_steps, "returns": list(self.returns)}
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> FreshEpisodes:
-        columns = {name: float(number) for name, number in value.items() if name not in OWN}
-        returns = tuple(float(number) for number in value["returns"])
-        if not {"return_mean", "return_std"} <= columns.keys() or len(returns) != value["episodes"]:
-            raise ValueError("not the columns of fresh episodes")
-        return FreshEpisodes(int(value["steps"]), int(value["seed"]), int(value["evaluation_steps"]), returns, columns)
-
-
-OWN = ("steps", "seed", "episodes", "evaluation_steps", "returns")
-"""What a stored FreshEpisodes has besides its columns."""
-
 
 @dataclass(frozen=True)
 class Reevaluation:
@@ -80,11 +69,8 @@ class Reevaluation:
         names = ("steps", "episodes", "return_mean", "return_std", "evaluation_steps")
         return {f"{part}_{name}": getattr(fresh, name) for part, fresh in parts.items() for name in names}
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"agent": self.agent.to_dict(), "controller": None if self.controller is None else self.controller.to_dict()}
-
     def save(self, folder: Path, which: Which = "champion") -> None:
-        write_atomically(folder / FILES[which], json.dumps(self.to_dict(), indent=1))
+        write_atomically(folder / FILES[which], json.dumps(asdict(self), indent=1))
 
     @staticmethod
     def load(folder: Path, which: Which = "champion") -> Reevaluation | None:
@@ -93,8 +79,6 @@ class Reevaluation:
         if not path.is_file():
             return None
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
-            controller = None if value["controller"] is None else FreshEpisodes.from_dict(value["controller"])
-            return Reevaluation(FreshEpisodes.from_dict(value["agent"]), controller)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return build(Reevaluation, json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
             raise ConfigError(f"{path} does not hold a re-evaluation; make it again with codesign-bench reevaluate.") from None

@@ -88,9 +88,7 @@ class RunFolder:
                 folder.mkdir(parents=True, exist_ok=True)
             handle = open(self.path / ".lock", "a+")  # noqa: SIM115 (held open below)
         except OSError as error:
-            raise ConfigError(
-                f"The run folder {self.path} cannot be written ({error.strerror}); choose another with results=DIR."
-            ) from None
+            raise ConfigError(f"The run folder {self.path} cannot be written ({error.strerror}); choose another results=DIR.") from None
         with handle:
             if not _locks(handle, fcntl.LOCK_EX):
                 time.sleep(0.1)  # somebody may have asked just now whether it is `alive`
@@ -144,9 +142,7 @@ class RunFolder:
             if changes is None:
                 raise RunDiffers(f"{self.path / 'config.yaml'} cannot be read; move the run folder away and start again.")
             if changes:
-                raise RunDiffers(
-                    f"The run {self.path} was configured differently: {'; '.join(changes)}. Choose another study=NAME or seed."
-                )
+                raise RunDiffers(f"The run {self.path} was configured differently: {'; '.join(changes)}; choose another study=NAME.")
             self._check_versions(self.path / "manifest.json")
 
     def _changes(self, config: Mapping[str, Any]) -> list[str] | None:
@@ -191,9 +187,7 @@ def _locks(handle: TextIO, kind: int) -> bool:
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             return False
-        raise ConfigError(
-            f"The file system of {handle.name} cannot lock files ({error.strerror}); choose a folder that can with results=DIR."
-        ) from None
+        raise ConfigError(f"The file system of {handle.name} cannot lock files ({error.strerror}); choose another results=DIR.") from None
     return True
 
 

@@ -240,7 +240,6 @@ class LiveRun:
             self._say_problem(f"the task {evaluation.task.name} has {', '.join(unknown)} in some steps only, so it is not recorded")
         better = evaluation.return_mean > counts.best_return
         counts.best_return = max(counts.best_return, evaluation.return_mean)
-        seconds = time.monotonic() - self.started
         row = {
             "iteration": counts.iteration,
             "steps": self.ledger.charged,
@@ -251,8 +250,8 @@ class LiveRun:
             "designs": counts.designs,
             "unstable": counts.unstable,
             "eval_steps": self.ledger.evaluation,
-            "steps_per_second": (self.ledger.charged - self.steps_at_start) / seconds,
-            "seconds": counts.seconds + seconds,
+            "steps_per_second": (self.ledger.charged - self.steps_at_start) / (self.seconds - counts.seconds),
+            "seconds": self.seconds,
         }
         counts.train_returns = []
         with self.signals.protected():

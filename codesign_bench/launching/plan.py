@@ -29,9 +29,7 @@ def add(configs: Sequence[Config]) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 write_atomically(study / NAME, json.dumps({**read(study), **runs}, indent=1))
         except OSError as error:
-            raise ConfigError(
-                f"The folder {study} cannot be written ({error.strerror or error}); choose another with results=DIR."
-            ) from None
+            raise ConfigError(f"The folder {study} cannot be written ({error.strerror or error}); choose another results=DIR.") from None
 
 
 def read(study: Path) -> dict[str, dict[str, int]]:

@@ -154,7 +154,3 @@ class ValueNetwork(nn.Module):
         """[nodes, in] -> [graphs]"""
         result: Tensor = self.head(self.gnn(x, forest, depth=0), ())[:, 0]
         return result
-
-
-def num_parameters(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())

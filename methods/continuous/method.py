@@ -114,17 +114,11 @@ class Continuous(Method):
         iteration, so there is no state to keep."""
         streams, count = self.context.streams, self.context.groups
         starts = [streams.sequence("starts", self.iteration, member // 2) for member in range(len(designs))]
-        return [
-            Group(
-                self.task,
-                len(part),
-                streams.sequence("sampler", self.iteration, number),
-                NO_TRANSFORM,
-                tuple(designs[i] for i in part),
-                tuple(starts[i] for i in part),
-            )
-            for number, part in enumerate(np.array_split(np.arange(len(designs)), count))
-        ]
+        groups = []
+        for number, part in enumerate(np.array_split(np.arange(len(designs)), count)):
+            seed, mine = streams.sequence("sampler", self.iteration, number), tuple(designs[i] for i in part)
+            groups.append(Group(self.task, len(part), seed, NO_TRANSFORM, mine, tuple(starts[i] for i in part)))
+        return groups
 
     def _new_designs(self, designs: Sequence[Design]) -> int:
         """Designs that were not in the population before; those that noise makes are always new."""

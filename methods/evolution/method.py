@@ -4,7 +4,9 @@ from typing import Any
 
 from codesign_bench.experiment.method import Agent, Budget, Context, Method
 from methods.evolution.config import PopulationConfig
+from methods.evolution.controller import Controller
 from methods.evolution.population import Population
+from methods.evolution.species import agent_of
 from methods.evolution.training import CohortSampler, generation_steps
 
 
@@ -23,10 +25,17 @@ class PopulationMethod(Method):
         return generation_steps(budget)
 
     def champion(self) -> Agent:
-        return self.population.champion()
+        best = self.population.best()
+        return agent_of(best.design, best.controller, self.context.task)
 
     def incumbent(self) -> Agent | None:
-        return self.population.incumbent()
+        """The fittest of all generations, with the controller that it had; None before the first generation has ended."""
+        fittest, config = self.population.fittest, self.population.config
+        if fittest is None:
+            return None
+        controller = Controller(fittest.design, self.context.task, config.controller, config.value, seed=0)
+        controller.load_state_dict(fittest.controller)
+        return agent_of(fittest.design, controller, self.context.task)
 
     def state_dict(self) -> dict[str, Any]:
         return {"population": self.population.state_dict()}

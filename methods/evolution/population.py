@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from codesign_bench.design.graph import Design
-from codesign_bench.experiment.method import Agent, Context, Iteration
+from codesign_bench.experiment.method import Context, Iteration
 from codesign_bench.simulation.episode import EpisodeRecord
 from methods.evolution.config import PopulationConfig
-from methods.evolution.controller import Controller
 from methods.evolution.random_design import viable_design
 from methods.evolution.selection import ranked
-from methods.evolution.species import Species, agent_of
+from methods.evolution.species import Species
 
 LOSSES = ("policy", "value", "gradient_norm", "clipped")
 
@@ -64,19 +63,6 @@ class Population:
 
     def best(self) -> Species:
         return ranked(self.species)[0]
-
-    def champion(self) -> Agent:
-        best = self.best()
-        return agent_of(best.design, best.controller, self.context.task)
-
-    def incumbent(self) -> Agent | None:
-        """The fittest of all generations, with the controller that it had; None before the first generation has ended."""
-        if self.fittest is None:
-            return None
-        task, design = self.context.task, self.fittest.design
-        controller = Controller(design, task, self.config.controller, self.config.value, seed=0)
-        controller.load_state_dict(self.fittest.controller)
-        return agent_of(design, controller, task)
 
     def rank(self) -> Iteration:
         """Ends the generation: who is best, whether it is the best ever, and the records of all."""

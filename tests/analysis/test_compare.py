@@ -21,7 +21,7 @@ def test_differences_by_hand(tmp_path: Path) -> None:
         write_run(tmp_path / "theirs", "nge", seed=seed, study="old", returns=[1.0, b, 50.0])
         write_run(tmp_path / "theirs", "ess", seed=seed, study="old", returns=[0.0, 0.0, 50.0])
     mine = collect(tmp_path / "mine", "new")
-    frame = compare.differences(mine, compare.other_study(str(tmp_path / "theirs" / "old"), "new"))
+    frame = compare.differences(mine, collect(tmp_path / "theirs", "old"))
     rows = {(row["method"], row["other"]): row for row in frame.to_dict("records")}
     assert set(rows) == {("nge", "nge"), ("my_method", "nge"), ("my_method", "ess")}
     assert rows["nge", "nge"]["difference"] == 0.0
@@ -86,9 +86,6 @@ def test_the_command_writes_figures_and_tables(tmp_path: Path) -> None:
     odd = tmp_path / "a=b, c'd"
     write_run(odd, study="theirs")
     assert command.main([*arguments[:-1], f"against={odd / 'theirs'}"]) == 0
-    # a folder of results with a study of the same name
-    write_run(tmp_path / "elsewhere", study="mine")
-    assert compare.other_study(str(tmp_path / "elsewhere"), "mine").study == "mine"
 
 
 def test_studies_without_a_common_evaluation(tmp_path: Path) -> None:

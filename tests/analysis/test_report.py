@@ -207,8 +207,8 @@ def test_the_best_run_is_the_same_everywhere(tmp_path: Path) -> None:
     collection = collect(tmp_path, "study")
     champion = champions.champion(collection, "gap", "transform2act")
     assert champion is not None
-    assert champion.run.seed == 2
-    assert gallery.chosen_runs(collection, "best")[0][1]["transform2act"].seed == 2
+    assert champion[0].seed == 2
+    assert gallery.chosen_runs(collection, ["best"])[0][1]["transform2act"].seed == 2
     assert [run["seed"] for run in bodies.designs(collection, [])["gap"]["methods"]["transform2act"]] == [2, 1, 0]
 
 

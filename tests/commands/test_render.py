@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from codesign_bench import cli
-from codesign_bench.analysis import contact_sheet
+from codesign_bench.analysis import gallery
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import make_task
@@ -146,11 +146,11 @@ def test_a_design_from_a_file(here: Here) -> None:
 
 @needs_drawing
 def test_a_contact_sheet(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contact_sheet, "TILE", (160, 120))
+    monkeypatch.setattr(gallery, "TILE", (160, 120))
     code, _, errors = here("env=all", "out=sheet.png", "agents=1", "seed=1")
     assert (code, errors) == (0, "")
     sheet = pixels(here.folder / "sheet.png")
-    width, height = contact_sheet.TILE
+    width, height = gallery.TILE
     assert sheet.shape == (44 + height, 4 * width, 3)
     for column in range(4):
         assert_shows_something(sheet[44:, column * width : (column + 1) * width])
@@ -277,7 +277,7 @@ def test_the_files_above_are_refused_for_their_faults_alone(here: Here) -> None:
      pytest.param(["out=a.mp4", "agents=1"], ".png")],
 )  # fmt: skip
 def test_the_contact_sheet_refuses(here: Here, monkeypatch: pytest.MonkeyPatch, arguments: list[str], part: str) -> None:
-    monkeypatch.setattr(contact_sheet, "TILE", (16, 12))
+    monkeypatch.setattr(gallery, "TILE", (16, 12))
     assert part in here.refuses("env=all", *arguments)
 
 

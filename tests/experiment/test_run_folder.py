@@ -102,7 +102,7 @@ def test_a_results_folder_that_cannot_be_written(toy: Toys, tmp_path: Path, resu
     file.write_text("")
     with pytest.raises(ConfigError) as error:
         runner.run(toy(results=results.format(file=file)))
-    assert_one_sentence(error.value, "cannot be written", "choose another with results=DIR")
+    assert_one_sentence(error.value, "cannot be written", "choose another results=DIR")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from codesign_bench.analysis import looks, measures, style, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import curves
 from codesign_bench.analysis.figures.designs import row_of_champions
-from codesign_bench.analysis.published import values as published_values
+
+PUBLISHED = Path(style.__file__).with_name("published.csv")
+"""Values from the literature, for orientation, each with its source; the paper itself prints no numbers. env, method, value, low and high
+(missing where the source gives none), steps, source."""
 
 
 def comparison(
@@ -45,8 +49,8 @@ def draw(
     designs = designs and bool(methods)
     columns = max(1, min(4, len(envs)))
     width = {1: 4.2, 2: 5.5}.get(columns, style.WIDTH)
-    values = published_values()
-    marks = values[values["method"].isin(methods) & values["env"].isin(envs)] if published else values[:0]
+    values = pd.read_csv(PUBLISHED)
+    marks = values[values["method"].isin(methods) & values["env"].isin(envs) & published]
     sources = dict.fromkeys(part for source in marks["source"] for part in source.replace("+-", "±").split("; "))
     foot = [
         f"Lines and bands: {curves.BANDS[band]}.",

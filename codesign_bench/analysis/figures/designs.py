@@ -64,14 +64,14 @@ def _champions(
 ) -> Iterator[tuple[Axes, Robot | None]]:
     """Draws the best seed's final design of every method into its place, all at one scale."""
     found = [champions.champion(collection, env, method) for method in methods]
-    robots = [one.robot for one in found if one is not None and one.robot is not None]
+    robots = [one[1] for one in found if one is not None and one[1] is not None]
     for place, one in zip(places, found, strict=True):
-        axes, robot = figure.add_subplot(place), one.robot if one is not None else None
-        if one is None or robot is None:
+        axes, (run, robot) = figure.add_subplot(place), one or (None, None)
+        if run is None or robot is None:
             axes.axis("off")
-            style.blank(axes, "no runs" if one is None else "no design\non disk")
+            style.blank(axes, "no runs" if run is None else "no design\non disk")
         else:
-            view = View.of_config(one.run.config["env"])
+            view = View.of_config(run.config["env"])
             draw(axes, robot, view, window(robots, view))
         yield axes, robot
 
@@ -98,7 +98,7 @@ def _scores(axes: Axes, frame: pd.DataFrame, kind: str, collection: Collection) 
 
 def process(collection: Collection, method: str) -> Figure:
     """(e) The skeleton after each skeleton transform, drawn with the attributes of the finished design."""
-    best = {env: one.run for env in collection.envs if (one := champions.champion(collection, env, method)) is not None}
+    best = {env: one[0] for env in collection.envs if (one := champions.champion(collection, env, method)) is not None}
     stages = {env: [Robot.of(stored) for stored in champions.design_process(run)] for env, run in best.items()}
     columns = max([1, *map(len, stages.values())])
     foot = [

@@ -14,6 +14,7 @@ from codesign_bench.analysis.robot import Robot
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
+from codesign_bench.experiment.design_process import stage_titles
 from codesign_bench.experiment.motion import Motion
 from codesign_bench.structured import build
 
@@ -79,8 +80,8 @@ def _snapshots(run: Run, missing: list[str]) -> list[dict[str, Any]]:
 def _process(run: Run) -> list[dict[str, Any]]:
     """How a Transform2Act agent designs itself, if the run kept it: the skeleton after each transform."""
     robots = [robot_value(stored, run.config["env"]) for stored in champions.design_process(run)]
-    titles = ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(robots)))]
-    return [{"title": f"how it designs itself: {title}", "robot": robot} for title, robot in zip(titles, robots, strict=False)]
+    named = zip(stage_titles(robots), robots, strict=True)
+    return [{"title": f"how it designs itself: {title}", "robot": robot} for title, robot in named]
 
 
 def robot_value(stored: StoredDesign, env: Mapping[str, Any]) -> dict[str, Any]:
