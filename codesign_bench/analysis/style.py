@@ -86,7 +86,7 @@ def font(size: int) -> Any:
     from matplotlib.font_manager import findfont
     from PIL import ImageFont
 
-    return ImageFont.truetype(findfont(SHEET["font.family"]), size)
+    return ImageFont.truetype(findfont(SHEET["font.family"][0]), size)
 
 
 def letters(width: int, size: int) -> int:

@@ -194,7 +194,7 @@ def _locks(handle: TextIO, kind: int) -> bool:
 def differences(a: Any, b: Any, where: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Where two plain values differ, as a dotted path, and what each has there; None for nothing."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        for key in sorted({*a, *b}):
+        for key in dict.fromkeys([*a, *b]):
             yield from differences(a.get(key), b.get(key), f"{where}.{key}".lstrip("."))
     elif a != b or type(a) is not type(b):  # True is no 1
         yield where, a, b

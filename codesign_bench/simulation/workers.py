@@ -65,13 +65,13 @@ class WorkerPool:
             raise ConfigError(f"{workers} workers were asked for {len(groups)} groups; allowed are 0 and more for 1 and more.")
         self.groups, self.ledger = list(groups), ledger
         count = min(workers, len(groups))
-        self._local: list[Sampler] = []
+        self._local = [group.build() for group in groups] if count == 0 else []
         self._owner = [i % count for i in range(len(groups))] if count else []
         self._workers: list[_Worker] = []
         try:
             for number in range(count):
                 self._workers.append(_Worker(number))
-            self.rebuild(groups)
+            self._ask("build", list(groups))
         except BaseException:
             self.close()
             raise
@@ -94,10 +94,10 @@ class WorkerPool:
     def rebuild(self, groups: Sequence[Group]) -> None:
         """As many other groups in the processes of the old ones: new designs and streams; open episodes are dropped."""
         self.groups = self._one_each(groups, "new groups")
-        if self._workers:
-            self._ask("build", self.groups)
-        else:
+        if self._local:
             self._local = [group.build() for group in groups]
+        else:
+            self._ask("build", self.groups)
 
     def lend(self, slots: Sequence[Sequence[SlotState]]) -> None:
         """Gives the slots of every group to agents; see `Sampler.lend`."""

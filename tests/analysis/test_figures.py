@@ -345,7 +345,7 @@ def test_refusals(tmp_path: Path) -> None:
         ([*base, "band=minmax"], "band is 'minmax'; allowed are std, iqm"),
         ([*base, "formats=[gif]"], "allowed are pdf, svg, png"),
         ([*base, "formats=[]"], "formats is empty"),
-        ([*base, f"against={tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "against is '"),
+        ([*base, f"against={tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "There is no study 'x'"),
         ([*base, "nothing"], "is not understood"),
         ([*base, "only=[against]"], "only holds 'against', but there is no study to compare with"),
     ):

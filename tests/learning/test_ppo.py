@@ -284,7 +284,7 @@ def test_normalisers_are_frozen_while_learning() -> None:
     nodes = np.repeat(steps.stage, steps.count)
     policy.update_normalisers(steps)
     value.update_normaliser(steps)
-    added = [part.normaliser.count - old["count"] for part, old in zip(parts, before, strict=True)]
+    added = [part.normaliser.count - old["_extra_state"]["count"] for part, old in zip(parts, before, strict=True)]
     assert added == [int((nodes == stage).sum()) for stage in range(3)] + [len(nodes)], "each sees the nodes of its own stage"
 
 
