@@ -7,7 +7,7 @@ import ctypes.util
 import os
 import sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 
 def _register() -> None:

@@ -40,6 +40,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         code = 130
+    except BrokenPipeError:  # who reads has seen enough, as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     raise SystemExit(code or 0)
 
 

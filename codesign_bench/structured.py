@@ -32,6 +32,7 @@ NotNegative = Annotated[float, Allowed("are numbers from 0 up", lambda value: va
 Share = Annotated[float, Allowed("are numbers from 0 to 1", lambda value: 0 <= value <= 1)]
 ShareBelowOne = Annotated[float, Allowed("are numbers from 0 up, below 1", lambda value: 0 <= value < 1)]
 PositiveShare = Annotated[float, Allowed("are numbers above 0, up to 1", lambda value: 0 < value <= 1)]
+AnyNumber = Annotated[Any, Allowed("are numbers", lambda value: _is_number(value))]
 FolderName = Annotated[str, Allowed("are names of folders", lambda name: name not in ("", ".", "..") and not {"/", "\0"} & set(name))]
 
 _KINDS: Mapping[Any, Allowed] = {
@@ -47,7 +48,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Checked:
-    """Base of dataclasses that are also made without `build`: their numbers are checked there too."""
+    """Base of dataclasses that are also made without `build`: their plain numbers are checked there too."""
 
     def __post_init__(self) -> None:
         for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
@@ -58,8 +59,7 @@ class Checked:
 def build(cls: type[T], value: Any, where: str = WHOLE) -> T:
     """A `cls` from a mapping. Unknown keys, missing keys and values that are not allowed raise ConfigError naming `where`, which is a
     key or WHOLE."""
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where} is {value!r}; allowed is a mapping with the keys {_keys(cls)}.")
+    _checked(Allowed(f"is a mapping with the keys {_keys(cls)}", _MAPPING.fits), value, where)
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in value:
@@ -105,7 +105,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
         return {str(key): _convert(options[1], item, f"{where}.{key}") for key, item in _checked(_MAPPING, value, where).items()}
     if dataclasses.is_dataclass(hint):
         return build(typing.cast(type, hint), value, where)
-    return value if hint is Any else hint(_checked(_KINDS[hint], value, where))
+    if hint is Any:
+        return value
+    if hint not in _KINDS:
+        raise TypeError(f"{where}: no rule for {hint}")
+    return hint(_checked(_KINDS[hint], value, where))
 
 
 def _convert_tuple(options: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:

@@ -86,7 +86,6 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
             axes.plot(row["difference"], y, marker=look.marker, color=look.colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
         style.rows_down(axes, names if i == 0 else [""] * len(names))
-        axes.grid(axis="y")
         axes.xaxis.set_major_formatter(lambda value, _: style.count(value))
         axes.locator_params(axis="x", nbins=4)
         axes.set_title(style.plain(mine.title(env)))

@@ -61,7 +61,7 @@ def _not_exported(folder: Path) -> str | None:
     except (OSError, ValueError):
         listed = {}
     found = _checksums(folder)
-    return next((name for name, checksum in found.items() if name != LIST and listed.get(name) != checksum), None)
+    return next((name for name, checksum in found.items() if name not in (LIST, ".collected.npz") and listed.get(name) != checksum), None)
 
 
 def _checksums(folder: Path) -> dict[str, str]:

@@ -112,7 +112,7 @@ def save(figure: Figure, out: Path, name: str, formats: Sequence[str] = FORMATS)
     for kind in formats:
         content = io.BytesIO()
         figure.savefig(content, format=kind, metadata=_METADATA[kind])
-        written.append(write_atomically(out / f"{name}.{kind}", content.getvalue()))
+        written.append(write_atomically(out / f"{name}.{kind}", content.getvalue(), shared=True))
     return written
 
 

@@ -78,11 +78,11 @@ def _latex_row(cells: Iterable[str]) -> str:
 
 def write(table: Table, out: Path) -> list[Path]:
     forms = {"md": table.markdown(), "tex": table.latex()}
-    return [write_atomically(out / f"{table.name}.{form}", text) for form, text in forms.items()]
+    return [write_atomically(out / f"{table.name}.{form}", text, shared=True) for form, text in forms.items()]
 
 
 def write_csv(frame: pd.DataFrame, out: Path, name: str) -> Path:
-    return write_atomically(out / f"{name}.csv", frame.to_csv(index=False))
+    return write_atomically(out / f"{name}.csv", frame.to_csv(index=False), shared=True)
 
 
 _SPECIAL = {

@@ -16,14 +16,14 @@ from codesign_bench.structured import build
 
 @dataclass(frozen=True, kw_only=True)
 class GalleryConfig(PictureConfig, StudyConfig):
-    """The content of conf/gallery.yaml; `seed` is checked apart, being a word or a number."""
+    """The content of conf/gallery.yaml; `seed` is checked apart, being words or numbers."""
 
 
 def main(arguments: list[str]) -> int:
     values = load_config("gallery", arguments)
     seeds = values.pop("seed")
     if seeds not in (["best"], ["all"]) and not (seeds and all(type(seed) is int and seed >= 0 for seed in seeds)):
-        raise ConfigError(f"seed is {', '.join(map(str, seeds))}; allowed are best, all, or whole numbers from 0 up.")
+        raise ConfigError(f"seed is {', '.join(map(str, seeds)) or 'empty'}; allowed are best, all, or whole numbers from 0 up.")
     config = build(GalleryConfig, values)
     collection = runs_of(config)
     out = open_for_writing(config.out)

@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis.style import save
+from codesign_bench.analysis.style import save, styled
 from codesign_bench.configuration import configured
 from codesign_bench.errors import ConfigError, nearest
 from codesign_bench.experiment.load import load_config_of
@@ -42,9 +42,10 @@ def main(arguments: list[str]) -> int:
     has = [name for name in TABLES if (folder / "tables" / f"{name}.csv").is_file()]
     if not has and config.table is None:
         raise ConfigError(f"The run {folder} has no table to plot; {' and '.join(TABLES)} are plotted.")
-    out = open_for_writing(config.out)
     figure, about = TABLES[config.table or has[0]](folder, settings)
-    save(figure, out.parent, out.stem, [out.suffix[1:]])
+    out = open_for_writing(config.out)
+    with styled():
+        save(figure, out.parent, out.stem, [out.suffix[1:]])
     print(f"{out}: {about}")
     return 0
 

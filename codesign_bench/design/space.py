@@ -221,12 +221,8 @@ class DesignSpace:
             raise DesignError("The design has a joint offset beyond 100 m or a range beyond 3600 degrees; allowed is less.")
         for i, geom in enumerate(design.root_geoms):
             length = float(np.linalg.norm(np.subtract(geom.end, geom.start)))
-            if (
-                not (length == 0 or SHORTEST_BONE <= length <= 100)
-                or not 0 < geom.radius <= 100
-                or min(geom.friction) < 0
-                or np.max(np.abs(geom.start)) > 100
-            ):
+            near = np.max(np.abs(geom.start)) <= 100 and (length == 0 or SHORTEST_BONE <= length <= 100)
+            if not near or not 0 < geom.radius <= 100 or min(geom.friction) < 0:
                 raise DesignError(
                     f"Root geom {i} has length {length}, radius {geom.radius} and friction {list(geom.friction)}; allowed are a length"
                     f" of 0 or {SHORTEST_BONE} to 100, a radius above 0 up to 100, and friction from 0 up."

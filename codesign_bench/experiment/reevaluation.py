@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
-from codesign_bench.structured import build
+from codesign_bench.structured import AnyNumber, build
 
 if TYPE_CHECKING:
     from codesign_bench.experiment.evaluation import Evaluation
@@ -32,8 +32,8 @@ class FreshEpisodes:
     steps: int
     seed: int
     evaluation_steps: int
-    returns: tuple[float, ...]
-    columns: dict[str, float]
+    returns: tuple[AnyNumber, ...]
+    columns: dict[str, AnyNumber]
 
     def __post_init__(self) -> None:
         if not {"return_mean", "return_std"} <= self.columns.keys():
@@ -49,11 +49,11 @@ class FreshEpisodes:
 
     @property
     def return_mean(self) -> float:
-        return self.columns["return_mean"]
+        return float(self.columns["return_mean"])
 
     @property
     def return_std(self) -> float:
-        return self.columns["return_std"]
+        return float(self.columns["return_std"])
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,6 @@ class RunFolder:
                 handle.seek(0)
                 raise RunInUse(f"The run {self.path} is in use by {handle.read(200) or 'another process'}; nothing was done.")
             with contextlib.suppress(OSError):  # who holds it is only for people to read; a full disk is told by what must be written
-                for unfinished in self.path.rglob(".*.tmp"):  # of a process that was killed
-                    unfinished.unlink()
                 os.ftruncate(handle.fileno(), 0)
                 os.write(handle.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
             yield
@@ -241,11 +239,13 @@ def _cpu() -> str:
     return platform.processor()
 
 
-def write_atomically(path: Path, content: str | bytes) -> Path:
-    """Under a temporary name, flushed to the disk, then renamed: readers see the old file or the new one, never half."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def write_atomically(path: Path, content: str | bytes, shared: bool = False) -> Path:
+    """Under a temporary name, flushed to the disk, then renamed: readers see the old file or the new one, never half. `shared`: other
+    processes may write it as well, and its folder may be missing."""
+    temporary = path.with_name(f".{path.name}{f'.{os.getpid()}' * shared}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if shared:
+            path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()

@@ -111,6 +111,10 @@ class Redraw:
     def _draw(self) -> None:
         for results, study in self._studies:
             line = [sys.executable, "-m", "codesign_bench.launching.comparison", results, study]
-            done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, start_new_session=True)
+            try:
+                done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, start_new_session=True)
+            except OSError as error:
+                print(f"The comparison could not be drawn: {error.strerror}.", file=sys.stderr)
+                continue
             said = (done.stdout or done.stderr).strip().splitlines() or ["its process died"]
             print(said[-1] if done.returncode == 0 else f"The comparison could not be drawn: {said[-1]}", file=sys.stderr)

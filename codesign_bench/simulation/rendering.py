@@ -17,8 +17,8 @@ from codesign_bench.tasks.base import Task
 VIEWS = {"planar xz": (96.0, -11.0), "planar xy": (90.0, -65.0), "free xy": (120.0, -22.0)}
 """Azimuth and elevation in degrees, by the root's freedom and the task's plane."""
 
-MADE_BY = "codesign_bench"
-"""Every file that a command writes where `out` says holds this word, and is known by it."""
+MADE_BY = "Made by codesign_bench"
+"""Every file that a command writes where `out` says holds these words, and is known by them."""
 LARGEST = (1920, 1440)
 """Width and height of the largest picture, in pixels (the rendering model's buffer)."""
 
@@ -94,7 +94,7 @@ def open_for_writing(path: str | Path) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         existed = target.exists()
         if existed and (content := target.read_bytes()) and MADE_BY.encode() not in content:
-            raise ConfigError(f"out is '{target}', which exists and was not made by codesign-bench; allowed is another name.")
+            raise ConfigError(f"out is '{target}', which exists and was not made by this codesign-bench; allowed is another name.")
         with open(target, "ab"):
             pass
         if not existed:

@@ -160,9 +160,7 @@ def antithetic_pairs(batch: int, longest: int, groups: int) -> tuple[int, int]:
     pairs = batch // (2 * longest)
     if pairs < 1 or batch % (2 * pairs) or 2 * pairs < groups:
         least = max(1, -(-groups // 2)) * 2 * longest
-        raise ConfigError(
-            f"budget.batch is {batch}; allowed are multiples of {2 * longest}, two episodes for each pair of designs, from {least} up."
-        )
+        raise ConfigError(f"budget.batch is {batch}; allowed are multiples of {2 * longest} (pairs of designs) from {least} up.")
     return pairs, batch // (2 * pairs)
 
 

@@ -24,9 +24,7 @@ class ESSConfig(EvolutionConfig):
 
     def __post_init__(self) -> None:
         if self.inherit_if_same_topology and not self.amortized:
-            raise ConfigError(
-                "method.inherit_if_same_topology is true; allowed is false where method.amortized is false: parents start anew too."
-            )
+            raise ConfigError("method.inherit_if_same_topology is true; allowed is false where method.amortized is false.")
 
 
 class ESS(PopulationMethod):

@@ -163,6 +163,8 @@ def test_commands_of_variants_strangers_and_benchmarks(tmp_path: Path) -> None:
     method = {**run.config["method"], "skeleton": {**run.config["method"]["skeleton"], "gnn": None}}
     changed = commands.command_of(replace(run, config={**run.config, "method": method}))
     assert sorted(changed.split()) == sorted(f"{own} method.name=mine method.skeleton.gnn=null".split())
+    older = {key: value for key, value in run.config["method"].items() if key != "value"}  # before there was such a key
+    assert commands.command_of(replace(run, config={**run.config, "method": older})) == f"{own} method.name=mine"
     stranger = replace(run, config={**run.config, "method": {"name": "mine", "plugin": "theirs"}})
     assert commands.command_of(stranger) == " ".join(typed)
 

@@ -53,7 +53,10 @@ def test_the_command(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = tmp_path / "new" / "picture.png"
     assert plot.main([f"run={run}", f"out={out}"]) == 0
     assert capsys.readouterr().out == f"{out}: 9 attributes, 500 steps\n"
-    assert Image.open(out).width > 1000
+    first = out.read_bytes()
+    assert Image.open(out).width > 1500
+    assert plot.main([f"run={run}", f"out={out}"]) == 0
+    assert out.read_bytes() == first, "drawn again over its own file, with the same bytes"
 
 
 def test_what_is_refused(run: Path, tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_it_draws_over_its_own_files_and_no_other(here: Here, name: str) -> None
     assert here(*arguments)[0] == 0
     assert here(*arguments, "seed=2")[0] == 0
     (here.folder / name).write_bytes(b"a picture of my cat")
-    assert "which exists and was not made by codesign-bench" in here.refuses(*arguments)
+    assert "which exists and was not made by this codesign-bench" in here.refuses(*arguments)
     assert (here.folder / name).read_bytes() == b"a picture of my cat"
 
 

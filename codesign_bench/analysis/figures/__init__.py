@@ -188,4 +188,4 @@ def _index(written: list[Path], drawing: Drawing, command: Sequence[str]) -> Pat
     ):
         if items:
             lines += ["", f"## {title}", "", *(f"- {tables.plain_markdown(item)}" for item in items)]
-    return write_atomically(drawing.config.folder / "index.md", "\n".join(lines) + "\n")
+    return write_atomically(drawing.config.folder / "index.md", "\n".join(lines) + "\n", shared=True)

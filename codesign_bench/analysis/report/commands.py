@@ -10,6 +10,7 @@ from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import deciding, differences
+from codesign_bench.structured import merged
 
 PARTS = ("env", "method", "budget", "evaluation", "sampler")
 """Of a configuration: what decides on the result, besides the seed."""
@@ -24,7 +25,7 @@ def command_of(run: Run) -> str:
         if usual is not None:
             own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
             mine = deciding(run.config)
-            changed = [each for part in PARTS for each in differences(usual.get(part), mine.get(part), part)]
+            changed = [each for part in PARTS for each in differences(usual[part], merged(usual[part], mine[part]), part)]
             changes = [
                 f"{key}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}" for key, _, value in changed
             ]
