@@ -186,10 +186,8 @@ def _check_grammar(typed: str, word: str) -> None:
     except Exception as error:  # the grammar's functions raise what they like: range(0,two) a TypeError
         if os.environ.get("HYDRA_FULL_ERROR") == "1":
             raise
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ConfigError(
-            f"The argument '{typed}' is not understood ({lines[0].rstrip('.:') if lines else type(error).__name__})."
-        ) from None
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        raise ConfigError(f"The argument '{typed}' is not understood ({lines[0].rstrip('.:')}).") from None
 
 
 def explain(error: Exception, name: str, words: Sequence[str]) -> str:

@@ -7,14 +7,11 @@ from difflib import SequenceMatcher
 def nearest(word: str, known: Collection[str]) -> str:
     """The names that are spelt like a word, to follow it in a sentence: ', nearest is gap' for gpa; nothing if there are none."""
     last = word.rpartition(".")[2]
-    score = {name: max(_alike(word, name), _alike(last, name.rpartition(".")[2])) for name in known}
+    pairs = {name: ((word, name), (last, name.rpartition(".")[2])) for name in known}
+    score = {name: max(SequenceMatcher(None, *pair).ratio() for pair in both) for name, both in pairs.items()}
     least = max(0.65, max(score.values(), default=0.0) - 0.1)
     found = sorted((name for name in score if score[name] >= least), key=lambda name: -score[name])[:3]
     return f", nearest {'are' if len(found) > 1 else 'is'} {', '.join(found)}" if found else ""
-
-
-def _alike(a: str, b: str) -> float:
-    return SequenceMatcher(None, a, b).ratio()
 
 
 class CodesignError(Exception):

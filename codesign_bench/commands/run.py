@@ -27,9 +27,9 @@ def run_one(overrides: list[str]) -> int:
     from codesign_bench.experiment.run_folder import RunFolder
     from codesign_bench.experiment.signals import StopSignals
 
-    plan, folder = runner.RunSetup.of(config), RunFolder.of(config)
+    setup, folder = runner.RunSetup.of(config), RunFolder.of(config)
     names = f"{config['method']['name']} on {config['env']['name']}, seed {config['seed']}, budget {config['budget']['name']}"
     print(f"{names}: {folder.path}", file=sys.stderr)
-    if runner.run(config, ["codesign-bench", *overrides], plan, folder) == "done":
+    if runner.run(config, ["codesign-bench", *overrides], setup, folder) == "done":
         return 0
     return 128 + StopSignals.latest

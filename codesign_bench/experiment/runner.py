@@ -101,7 +101,8 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunS
                     if live.evaluation_is_due():
                         live.record(evaluate(live.method.champion(), setup.settings.evaluation.episodes, live.evaluation_seed()))
                     live.save()
-                live.finish()
+                with signals.protected():
+                    folder.set_status("done", steps=live.ledger.charged, until=setup.budget.until, seconds=live.seconds)
                 return "done"
     return "stopped"
 
@@ -272,10 +273,6 @@ class LiveRun:
         with self.signals.protected():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.setup.hash)
             self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until)
-
-    def finish(self) -> None:
-        with self.signals.protected():
-            self.folder.set_status("done", steps=self.ledger.charged, until=self.setup.budget.until, seconds=self.seconds)
 
     def close(self) -> None:
         self.display.close()

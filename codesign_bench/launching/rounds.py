@@ -13,7 +13,7 @@ from codesign_bench.experiment.method import Budget, known_methods, method_class
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import Config, Ending
 from codesign_bench.launching.local import stopped_by_signals
-from codesign_bench.launching.sweep import Launch, Sweep
+from codesign_bench.launching.sweep import Launch, Sweep, prepared
 from codesign_bench.launching.watch import Watch
 from codesign_bench.paths import options_of
 from codesign_bench.structured import build
@@ -26,7 +26,7 @@ class Bench(Sweep):
     """A sweep whose runs go on from round to round together."""
 
     def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
-        runs = self.prepared(configs)
+        runs = prepared(configs)
         rounds = rounds_of(runs)
         endings: list[Ending] = []
         stopped = threading.Event()

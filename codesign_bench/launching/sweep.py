@@ -27,12 +27,7 @@ class Sweep:
         return ending
 
     def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
-        return self.run(launch, self.prepared(configs))
-
-    def prepared(self, configs: Sequence[Any]) -> list[dict[str, Any]]:
-        runs = [plain(config) for config in configs]
-        check(runs)
-        return runs
+        return self.run(launch, prepared(configs))
 
     def run(self, launch: Launch, runs: Sequence[Config]) -> list[Ending]:
         """Runs what is not done yet."""
@@ -62,19 +57,21 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
     return [job.return_value for batch in batches for job in batch]
 
 
-def check(configs: Sequence[Config]) -> None:
-    """Refuses the sweep before anything runs if one of its runs is impossible, or two of them are in one folder."""
+def prepared(configs: Sequence[Any]) -> list[dict[str, Any]]:
+    """Plain configurations. Refuses the sweep before anything runs if a run of it is impossible, or two of them are in one folder."""
     from codesign_bench.experiment.runner import RunSetup
 
     if not configs:
         raise ConfigError("This sweep has no runs; name at least one method, environment and seed.")
     folders: set[Path] = set()
-    for config in configs:
+    runs = [plain(config) for config in configs]
+    for config in runs:
         RunSetup.of(config)
         path = RunFolder.of(config).path
         if path in folders:
             raise ConfigError(f"Two runs of this sweep would be in one folder, {path}; give each a study or a method.name of its own.")
         folders.add(path)
+    return runs
 
 
 def say(ending: Ending) -> None:

@@ -4,8 +4,6 @@ Imported when a network is made and not before, so that processes that only act 
 """
 
 import inspect
-import os
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -16,10 +14,10 @@ from torch import Tensor, nn
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.kernels import graph_conv
-from codesign_bench.simulation.workers import environment
+from codesign_bench.learning.memory import without_compiler_folder
 
-with environment({"TORCHINDUCTOR_CACHE_DIR": os.environ.get("TORCHINDUCTOR_CACHE_DIR", tempfile.gettempdir())}):
-    import torch_geometric.nn  # brings torch's compiler, which would make an empty folder of its own and leave it there
+with without_compiler_folder():
+    import torch_geometric.nn
 
 Options = Mapping[str, Any]
 OFFERED = {"__init__": {"in_channels", "out_channels"}, "forward": {"x", "edge_index"}}

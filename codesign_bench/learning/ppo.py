@@ -20,6 +20,7 @@ from codesign_bench.errors import CodesignError
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gae import advantages
+from codesign_bench.learning.memory import without_compiler_folder
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.structured import Checked, Count, Positive, Share
 
@@ -91,8 +92,9 @@ class PPO:
         critic.to(self.device)
         self.actor, self.critic, self.config = actor, critic, config
         self._policy, self._value = _Flat(list(actor.parameters())), _Flat(list(critic.parameters()))
-        self.policy_optimiser = torch.optim.Adam([self._policy.all], lr=config.policy_lr, fused=True)
-        self.value_optimiser = torch.optim.Adam([self._value.all], lr=config.value_lr, fused=True)
+        with without_compiler_folder():
+            self.policy_optimiser = torch.optim.Adam([self._policy.all], lr=config.policy_lr, fused=True)
+            self.value_optimiser = torch.optim.Adam([self._value.all], lr=config.value_lr, fused=True)
 
     def learn(self, rollout: Rollout, steps: Steps, bootstrap: Steps, rng: np.random.Generator) -> Losses:
         """All passes over one batch."""
