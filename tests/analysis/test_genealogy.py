@@ -90,7 +90,7 @@ def test_the_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert command.main([f"run={write_run(tmp_path / 'run')}", f"out={out}"]) == 0
     assert "7 species; the champion, species 4, descends from 0, 3" in capsys.readouterr().out
     pixels = np.asarray(Image.open(out).convert("RGB")).astype(int)
-    assert pixels.shape == (1258, 1428, 3)
+    assert pixels.shape == (1628, 1848, 3)
     red = np.abs(pixels - [200, 16, 46]).sum(axis=2) < 30
     assert red.sum() > 1000  # the champion's lineage
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 500  # fitness as colour, robots

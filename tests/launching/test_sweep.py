@@ -224,13 +224,13 @@ def test_rounds_that_are_done_are_not_gone_through_again(tmp_path: Path, monkeyp
         launched.append(configs[0]["budget"]["until"])
         return [Ending(str(folder_of(config)), "failed")]
 
-    monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
+    monkeypatch.setattr(bench, "prepared", list)
     Bench().launch(launch, [config])
     assert launched == [600, 800]
 
 
 def test_a_signal_before_the_jobs_begin_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
+    monkeypatch.setattr(bench, "prepared", list)
     monkeypatch.setattr(bench.Watch, "__enter__", lambda self: signal.raise_signal(signal.SIGINT) or self)
     monkeypatch.setattr(bench.Watch, "__exit__", lambda self, *_: None)
     endings = Bench().launch(local.launch, [tiny(tmp_path)])
@@ -243,7 +243,7 @@ def test_a_signal_before_the_jobs_begin_is_not_lost(tmp_path: Path, monkeypatch:
 def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     config = tiny(tmp_path)
     monkeypatch.setattr(bench, "ROUNDS", (200, 800))
-    monkeypatch.setattr(Bench, "prepared", lambda self, configs: list(configs))
+    monkeypatch.setattr(bench, "prepared", list)
     launched: list[int] = []
 
     def launch(configs: Sequence[Config]) -> list[Ending]:
