@@ -4,6 +4,7 @@ The annotations of a dataclass say what it takes, down to the range of its numbe
 """
 
 import dataclasses
+import functools
 import sys
 import types
 import typing
@@ -15,6 +16,7 @@ from codesign_bench.errors import ConfigError
 T = TypeVar("T")
 
 WHOLE = "the configuration"
+_hints: Callable[[Any], dict[str, Any]] = functools.cache(functools.partial(typing.get_type_hints, include_extras=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Checked:
     """Base of dataclasses that are also made without `build`: their plain numbers are checked there too."""
 
     def __post_init__(self) -> None:
-        for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
+        for name, hint in _hints(type(self)).items():
             if typing.get_origin(hint) is Annotated:
                 _checked(typing.get_args(hint)[1], getattr(self, name), f"{type(self).__name__}.{name}")
 
@@ -60,7 +62,7 @@ def build(cls: type[T], value: Any, where: str = WHOLE) -> T:
     """A `cls` from a mapping. Unknown keys, missing keys and values that are not allowed raise ConfigError naming `where`, which is a
     key or WHOLE."""
     _checked(Allowed(f"is a mapping with the keys {_keys(cls)}", _MAPPING.fits), value, where)
-    hints = typing.get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     for key in value:
         if key not in fields:
