@@ -18,6 +18,7 @@ class Locomotion3d(Task):
     - Ends: height <= 0 or >= 2.0 m, root's z-axis 60 degrees or more from upright, 1000 steps
     - Start: height 0.4 m, noise 0.1 on positions and velocities
 
+    Version 2: contacts begin at 1 cm, as published, instead of 2 cm.
     Version 1: signed speed, published limits on height and tilt.
     """
 
