@@ -187,7 +187,7 @@ def _block(i: int, span: tuple[float, float], ground: Ground, surface: str) -> s
     """A box, and for sloped edges a leaning one at either side, whose outer face passes through the end of the span at half depth. It is
     as thick as the edge leans, which fills the wedge, and shares the upper corner of the box in the middle. It is a little narrower, so
     that pictures show one of the two where they overlap."""
-    run = ground.edge_run if ground.edge == "sloped" else 0.0
+    run = ground.inset(ground.top)
     (left, right), middle, half = span, ground.top - ground.thickness / 2, ground.thickness / 2
     centre, size = ((left + right) / 2, 0.0, middle), ((right - left) / 2 - run, HALF_WIDTH, half)
     text = f'<geom name="ground_{i}" type="box" pos="{_text(centre)}" size="{_text(size)}" {surface}/>'

@@ -61,11 +61,16 @@ class Ground(Checked):
             raise ConfigError(f"The ground's edge_run is {self.edge_run}; allowed where edge is sloped is between 0 and {most:g}.")
 
     def solid(self) -> list[tuple[float, float]]:
-        """The intervals of x, in metres, that carry a block, at half depth."""
+        """The intervals of x, in metres, that carry a block, at half depth; `inset` has the other heights."""
         behind = math.ceil((self.behind + self.first_gap + self.gap_width) / self.period) - 1
         ahead = math.ceil((self.ahead - self.first_gap) / self.period)
         ends = [self.first_gap + k * self.period for k in range(-behind, ahead + 1)]
         return [(end - self.period + self.gap_width, end) for end in ends]
+
+    def inset(self, height: float) -> float:
+        """Metres by which a block is narrower at that height, at either side."""
+        middle = self.top - self.thickness / 2
+        return self.edge_run * (height - middle) / (self.top - middle) if self.edge == "sloped" else 0.0
 
 
 @dataclass(frozen=True)
