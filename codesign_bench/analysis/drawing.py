@@ -122,9 +122,9 @@ def _ground(axes: Axes, robot: Robot, view: View, box: tuple[float, float, float
         for a, b in spans:
             heights = bottom, ground.top, ground.top, bottom
             in_low, in_top = (ground.inset(height) for height in (bottom, ground.top))
-            outline = a + in_low, a + in_top, b - in_top, b - in_low
-            axes.fill(outline, heights, color=EARTH, lw=0, zorder=0)
-            axes.plot(outline, heights, color=GROUND, lw=0.8, solid_capstyle="butt", zorder=0.5)
+            places = a + in_low, a + in_top, b - in_top, b - in_low
+            axes.fill(places, heights, color=EARTH, lw=0, zorder=0)
+            axes.plot(places, heights, color=GROUND, lw=0.8, solid_capstyle="butt", zorder=0.5)
     elif view.kind == "oblique" and kind == "plane":
         shadows = []
         for start, end, radius in zip(robot.start, robot.end, robot.radius, strict=True):

@@ -55,9 +55,10 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
         motors.append(f'<motor joint="{name}" gear="{physical[node][GEAR]!r}"/>')
     rigid = "".join(_fixed(geom, rendering) for geom in design.root_geoms)
     before, after = _parts(scene, rendering)
+    height = scene.root_height if design.start_height is None else design.start_height
     return (
         f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{before}"
-        f'<body name="0" pos="0 0 {scene.root_height!r}">{_root_joints(scene, space.plane)}{_LIGHT if rendering else ""}{rigid}'
+        f'<body name="0" pos="0 0 {height!r}">{_root_joints(scene, space.plane, height)}{_LIGHT if rendering else ""}{rigid}'
         f"{bone(0) if design.root_bone else ''}{''.join(bodies)}{after}</worldbody>"
         f"<actuator>{''.join(motors)}</actuator>{scene.elements}</mujoco>"
     )
@@ -124,12 +125,12 @@ def _settings(scene: Scene) -> str:
 
 
 @lru_cache(maxsize=32)
-def _root_joints(scene: Scene, plane: str) -> str:
+def _root_joints(scene: Scene, plane: str, height: float) -> str:
     common = f'armature="{scene.root_armature!r}" damping="{scene.root_damping!r}" limited="false"'
     if scene.root == "free":
         return f'<joint name="root" type="free" {common}/>'
     second, across = ("0 0 1", "0 1 0") if plane == "xz" else ("0 1 0", "0 0 1")
-    reference = scene.root_height if plane == "xz" else 0.0
+    reference = height if plane == "xz" else 0.0
     return (
         f'<joint name="root_x" type="slide" axis="1 0 0" {common}/>'
         f'<joint name="root_{plane[1]}" type="slide" axis="{second}" ref="{reference!r}" {common}/>'
