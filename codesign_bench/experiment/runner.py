@@ -30,8 +30,8 @@ from codesign_bench.learning.ppo import LearningError
 from codesign_bench.paths import options_of
 from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.processes import available_cores
 from codesign_bench.simulation.rehearsal import rehearse
-from codesign_bench.simulation.workers import available_cores
 from codesign_bench.structured import Allowed, Count, FolderName, Natural, build
 from codesign_bench.tasks import Task, task_from_config
 

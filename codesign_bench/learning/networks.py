@@ -112,6 +112,11 @@ class JointMLP(nn.Module):
             self.biases[-1].zero_()
         self.joints = joints
 
+    @property
+    def output(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the last layer."""
+        return self.weights[-1], self.biases[-1]
+
     def forward(self, x: Tensor, segments: Segments) -> Tensor:
         if self.joints == 1:
             segments = ((0, 0, len(x)),)

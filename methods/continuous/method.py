@@ -50,10 +50,10 @@ class Continuous(Method):
         torch.manual_seed(context.streams.integer("networks"))
         self.controller = Controller(self.task, config.controller)
         self.value = GraphCritic(Normaliser(self.task.features.size), config.value)
-        self.ppo = PPO(self.controller, self.value, config.ppo, context.device)
         self.iteration = 0
         self.tried = np.zeros((0, self.parameters.size))
         self.pool = context.pool(self._groups([self.task.initial_design] * (2 * self.pairs)))
+        self.ppo = PPO(self.controller, self.value, config.ppo, context.device, self.pool.processes)
 
     def iterate(self) -> Iteration:
         """Every design of the population takes its quota from a fresh start; nothing is open between iterations."""

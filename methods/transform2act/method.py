@@ -71,9 +71,9 @@ class Transform2Act(Method):
         torch.manual_seed(context.streams.integer("networks"))
         self.policy = Transform2ActPolicy(self.task, config.skeleton, config.attribute, config.execution, config.jsmlp.init)
         self.value = GraphCritic(Normaliser(self.task.features.size + NUM_STAGES), config.value, sees_stage=True)
-        self.ppo = PPO(self.policy, self.value, config.ppo, context.device)
-        self.shuffle = context.streams.generator("minibatches")
         self.pool = context.pool(_groups(self.task, self.steps, context))
+        self.ppo = PPO(self.policy, self.value, config.ppo, context.device, self.pool.processes)
+        self.shuffle = context.streams.generator("minibatches")
         self.steps_per_slot = context.budget.batch // self.pool.slots
 
     def iterate(self) -> Iteration:
