@@ -4,6 +4,8 @@ A method is a class found through the entry-point group `codesign_bench.methods`
 It takes every step for learning from the pool it is given, which charges the run's ledger.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +59,21 @@ class Iteration:
     new_designs: int
     metrics: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]] = field(default_factory=dict)
+
+    @staticmethod
+    def of_parts(parts: Sequence[Iteration]) -> Iteration:
+        """One that was made in several parts: metrics are their means."""
+        episodes = tuple(episode for part in parts for episode in part.episodes)
+        metrics = {name: sum(part.metrics[name] for part in parts) / len(parts) for name in parts[0].metrics}
+        tables = {name: [row for part in parts for row in part.tables[name]] for name in parts[0].tables}
+        return Iteration(episodes, sum(part.new_designs for part in parts), metrics, tables)
+
+
+def part_of_batch(budget: Budget, inner_iterations: int) -> int:
+    """Steps of one of the equal parts in which a batch is sampled and learned from."""
+    if budget.batch % inner_iterations:
+        raise ConfigError(f"method.inner_iterations is {inner_iterations}; allowed are divisors of budget.batch, {budget.batch}.")
+    return budget.batch // inner_iterations
 
 
 @dataclass(frozen=True)

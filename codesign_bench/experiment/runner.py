@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 
+from codesign_bench.configuration import has_settings
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
@@ -52,6 +53,7 @@ class RunConfig:
 
     seed: Natural
     study: FolderName
+    track: FolderName
     results: Annotated[str, Allowed("are folders", bool)]
     evaluation: EvaluationConfig
     sampler: SamplerConfig
@@ -80,6 +82,9 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunS
     if folder.is_done(config):
         print(f"{folder.path} is done: {folder.status()['steps']} steps", file=sys.stderr)
         return "done"
+    track, names = setup.settings.track, (config["method"]["name"], config["method"]["plugin"])
+    if not any(has_settings(track, name) for name in names):
+        print(f"{names[0]} has no settings of its own on track={track}; it runs with its defaults", file=sys.stderr)
     with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
         folder.check_configuration(config)
         with _reporting(folder, setup):
