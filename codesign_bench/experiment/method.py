@@ -9,15 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning import products
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import EpisodeRecord, TransformSteps
 from codesign_bench.simulation.graphs import Policy
+from codesign_bench.simulation.processes import SharedMemory
 from codesign_bench.simulation.workers import Group, WorkerPool
 from codesign_bench.structured import Count
 from codesign_bench.tasks.base import Task
@@ -92,7 +94,14 @@ class Context:
 
     def pool(self, groups: list[Group]) -> WorkerPool:
         """The only source of steps for learning."""
-        return WorkerPool(groups, self.workers, self.ledger)
+        pool = WorkerPool(groups, self.workers, self.ledger)
+        pool.processes.place("products", [partial(_use_products, products.in_use())] * pool.processes.count)
+        return pool
+
+
+def _use_products(route: products.Route, memory: SharedMemory) -> None:
+    """Processes multiply by the route of the one that started them."""
+    products.use(route)
 
 
 class Method(ABC):

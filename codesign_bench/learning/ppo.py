@@ -149,7 +149,7 @@ class PPO:
         """[steps] float64: what the critic says of a few steps."""
         prepared = self.critic.prepare(steps).to(self.device)
         outputs = self.critic.values(prepared, *forest_of(steps, np.arange(steps.num_steps), self.device))
-        return outputs.cpu().numpy().astype(np.float64)
+        return outputs[: steps.num_steps].cpu().numpy().astype(np.float64)
 
     def _raw(self, outputs: Array) -> Array:
         """Values on the scale of returns."""

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from codesign_bench.arrays import Array
 from codesign_bench.design.space import DesignSpace
+from codesign_bench.learning import products
 from codesign_bench.learning.batch import Steps
-from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.forest import Forest, filled_up
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.value_scale import ValueScale
 from codesign_bench.learning.vectors import Vectors, layout_of_vectors, new_vectors, tensors, values_of
@@ -33,8 +34,8 @@ class Actor(Protocol):
         """Normalised inputs of a whole batch, computed once, for each of its networks."""
 
     def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
-        """[chosen]: log-probability of the steps `chosen`, which are all of one stage, with their forest and its rows. It sees all of
-        `steps` but their features."""
+        """[graphs]: log-probability of the steps `chosen`, which are all of one stage, with their forest and its rows. It sees all of
+        `steps` but their features. The forest may have more graphs than there are steps, after theirs."""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 
@@ -97,7 +98,8 @@ class Shard:
         """Of the steps of each chunk, as the critic gives them."""
         assert self.batch is not None
         steps, prepared = self.batch.steps, self.batch.critic_input
-        return [self.critic.values(prepared, *forest_of(steps, chunk, prepared.device)).cpu().numpy() for chunk in chunks]
+        found = [self.critic.values(prepared, *forest_of(steps, chunk, prepared.device)) for chunk in chunks]
+        return [values[: len(chunk)].cpu().numpy() for values, chunk in zip(found, chunks, strict=True)]
 
     def gradients(self, chosen: Array, size: int) -> Sums:
         """Of the losses of the steps `chosen`, which are sorted by stage, divided by the `size` of the minibatch."""
@@ -110,7 +112,8 @@ class Shard:
         low, high = 1 - self.clip, 1 + self.clip
         policy_loss = -torch.min(ratio * advantage, ratio.clamp(low, high) * advantage).sum() / size
         self.policy.take(self.number, policy_loss)
-        value_loss = ((self.critic.values(batch.critic_input, forest, rows) - batch.target[chosen]) ** 2).sum() / size
+        value = self.critic.values(batch.critic_input, forest, rows)[: len(chosen)]
+        value_loss = ((value - batch.target[chosen]) ** 2).sum() / size
         self.value.take(self.number, value_loss)
         with torch.no_grad():
             clipped = ((ratio < low) | (ratio > high)).sum().item() / size
@@ -130,11 +133,12 @@ class Shard:
         """Log-probabilities of steps that may be of different stages."""
         stage = batch.steps.stage[chosen]
         if stage[0] == stage[-1]:
-            return self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, chosen, forest, rows)
+            return self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, chosen, forest, rows)[: len(chosen)]
         parts = []
         for part in np.split(chosen, np.flatnonzero(np.diff(stage)) + 1):
             part_forest, part_rows = forest_of(batch.steps, part, batch.actions.device)
-            parts.append(self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, part, part_forest, part_rows))
+            found = self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, part, part_forest, part_rows)
+            parts.append(found[: len(part)])
         return torch.cat(parts)
 
 
@@ -208,8 +212,11 @@ class Shards:
 
 
 def forest_of(steps: Steps, chosen: Array, device: torch.device) -> tuple[Forest, Tensor]:
-    """The chosen steps as a forest, and the row of each of its nodes, where the update is computed."""
+    """The chosen steps as a forest, and the row of each of its nodes, where the update is computed. It may have more graphs than there are
+    steps, at its end."""
     forest, rows = steps.forest(chosen)
+    if (multiple := products.multiple_of_rows()) > 1:
+        forest, rows = filled_up(forest, rows, multiple)
     return forest.to(device), torch.from_numpy(rows).to(device)
 
 
