@@ -32,7 +32,12 @@ class ControllerConfig(NetworkConfig):
 
 
 class Controller:
-    """What a species learns: `actor` and `critic` as PPO wants them, and the normaliser that they share."""
+    """What a species learns: `actor` and `critic` as PPO wants them, and the normaliser that they share.
+
+    The normaliser gets the statistics of a batch when the next one is about to be sampled, not when the batch was learned from: in
+    between the controller is evaluated, and it must be the one that learned. This matters most after a first batch, which is
+    sampled and learned from without normalisation; for strict ESS there is no other.
+    """
 
     def __init__(self, design: Design, task: Task, config: ControllerConfig, value: ValueConfig, seed: int) -> None:
         torch.manual_seed(seed)
@@ -47,18 +52,25 @@ class Controller:
             self.normaliser = Normaliser(view.size)
             self.actor = FlatActor(view, self.normaliser, config.mlp, config.log_std)
             self.critic = FlatCritic(view, self.normaliser, value.mlp)
+        self.statistics = Normaliser(len(self.normaliser.mean))
+        """Of all batches so far."""
 
-    def update_normaliser(self, steps: Steps) -> None:
+    def note(self, steps: Steps) -> None:
         """Adds a batch to the statistics."""
-        self.normaliser.update(self.actor.features(steps))
+        self.statistics.update(self.actor.features(steps))
+
+    def renew_normaliser(self) -> None:
+        """To the statistics of all batches so far; before the next one is sampled."""
+        self.normaliser.set_extra_state(self.statistics.get_extra_state())
 
     def state_dict(self) -> dict[str, Any]:
-        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict()}
+        return {"actor": self.actor.state_dict(), "critic": self.critic.state_dict(), "statistics": self.statistics.get_extra_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Copies; nothing is shared with where the state came from."""
         self.actor.load_state_dict(state["actor"])
         self.critic.load_state_dict(state["critic"])
+        self.statistics.set_extra_state(state["statistics"])
 
 
 # ---- an MLP on all nodes of one skeleton --------------------------------------------------------------------------------

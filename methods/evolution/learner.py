@@ -36,7 +36,7 @@ class Learner:
             losses = self.ppo.learn(rollout, steps, bootstrap, self.shuffle)
         except LearningError:
             return None
-        self.controller.update_normaliser(steps)
+        self.controller.note(steps)
         return losses
 
     def state_dict(self) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class CohortSampler:
     def collect(self, cohort: Sequence[Species], *moment: int) -> list[Rollout]:
         """One batch of each member. `moment` (generation, inner iteration) names the streams of action noise, which depend on
         nothing else besides the species and its slots."""
+        for species in cohort:
+            species.controller.renew_normaliser()
         self.pool.lend([[cohort[member].slots[slot] for member, slot in places] for places in self._places])
         rollout = self.pool.collect([self._policy(cohort, group, moment) for group in range(len(self._places))], self.steps_per_slot)
         columns = np.empty((len(cohort), self.slots), dtype=np.int64)  # by slot, whichever group had it

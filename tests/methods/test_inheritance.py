@@ -14,6 +14,7 @@ from codesign_bench.experiment.equality import must_equal
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.simulation.graphs import Rollout
 from methods.evolution.controller import FlatView
+from methods.evolution.learner import Learner
 from methods.evolution.species import Species
 from methods.evolution.training import train
 from tests.methods.population import begin, equal, generations, is_fresh, make, small, untrained, weights
@@ -65,8 +66,9 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
         assert len(rollouts[species.number]) == 3
         for rollout in rollouts[species.number]:
             steps, bootstrap = steps_of_rollout(rollout, method.context.task.space)
+            twin.controller.renew_normaliser()
             twin.learner.ppo.learn(rollout, steps, bootstrap, twin.learner.shuffle)
-            twin.controller.update_normaliser(steps)
+            twin.controller.note(steps)
         must_equal(weights(species), weights(twin), "a survivor")
         must_equal(species.learner.ppo.state_dict(), twin.learner.ppo.state_dict(), "a survivor's optimisers")
         assert species.learner.ppo.updates == 3 * 2 * 1
@@ -126,7 +128,7 @@ def test_a_child_of_nge_has_its_parents_networks_and_fresh_optimisers(operator: 
     _, child, parent, before = with_child("nge", *OPERATORS[operator])
     assert child.mutation == operator
     must_equal(weights(child), before, "a child's networks")
-    assert child.controller.normaliser.count == parent.controller.normaliser.count > 0
+    assert child.controller.statistics.count == parent.controller.statistics.count > 0
     assert is_fresh(child.learner.ppo)
     assert parent.learner.ppo.updates == 2
     assert not is_fresh(parent.learner.ppo)
@@ -152,6 +154,8 @@ def test_first_actions_come_from_the_inherited_policy() -> None:
     method, child, _, _ = with_child("nge", *ADD)
     for start in (0, 2):
         members = method.population.species[start : start + 2]
+        for species in members:
+            species.controller.renew_normaliser()
         expected = [weights(species) for species in members]
         for species, rollout, state in zip(members, method.sampler.collect(members, 1, 0), expected, strict=True):
             must_equal(weights(species), state, "a species that acts")
@@ -202,7 +206,31 @@ def test_a_child_of_ess_starts_from_nothing(operator: str) -> None:
     assert child.mutation == operator
     must_equal(weights(child), untrained(child), "a child's networks")
     assert not equal(weights(child), before)
-    assert child.controller.normaliser.count == 0
+    assert child.controller.normaliser.count == child.controller.statistics.count == 0
+
+
+@pytest.mark.parametrize(
+    "setting", [("ess_strict",), ("ess",), ("nge",), ("rgs", "method.redraw_every=1"), ("ess_strict", "method.inner_iterations=2")]
+)
+def test_what_is_evaluated_is_what_was_trained(setting: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it acts again, a controller sees the batch that it learned from as it saw it while learning."""
+    method = make(small(*setting, "env.max_steps=20"))
+    learned: dict[int, tuple[Rollout, Any]] = {}
+    learn = Learner.learn
+
+    def noted(learner: Learner, rollout: Rollout) -> Any:
+        steps, _ = steps_of_rollout(rollout, learner.task.space)
+        learned[id(learner)] = rollout, learner.controller.actor.prepare(steps)
+        return learn(learner, rollout)
+
+    monkeypatch.setattr(Learner, "learn", noted)
+    for _ in range(2):
+        method.iterate()
+        for species in method.population.species:
+            rollout, seen = learned[id(species.learner)]
+            steps, _ = steps_of_rollout(rollout, method.context.task.space)
+            must_equal(species.controller.actor.prepare(steps), seen, "what a controller sees of the batch that it learned from")
+            assert species.controller.statistics.count > species.controller.normaliser.count
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
