@@ -41,10 +41,6 @@ class SlotState:
         """Steps of the open episode so far."""
         return 0 if self.episode is None else int(self.episode["time"])
 
-    @property
-    def open_return(self) -> float:
-        return 0.0 if self.episode is None else float(self.episode["total_return"])
-
     def to_dict(self) -> dict[str, Any]:
         return {"design": self.design.to_dict(), "starts": self.starts, "episode": self.episode}
 

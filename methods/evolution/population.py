@@ -13,7 +13,7 @@ from codesign_bench.experiment.method import Context, Iteration
 from codesign_bench.learning.ppo import Losses
 from codesign_bench.simulation.episode import EpisodeRecord
 from methods.evolution.config import PopulationConfig
-from methods.evolution.random_design import viable_design
+from methods.evolution.random_design import random_design
 from methods.evolution.selection import ranked
 from methods.evolution.species import Species
 
@@ -58,8 +58,9 @@ class Population:
     def founders(self, least: int, most: int, stream: str) -> list[Species]:
         """As many as there are places, without parents: random designs with uniformly `least` to `most` nodes more than the
         initial one."""
-        rngs = (self.context.streams.generator(stream, self.generation, i) for i in range(self.size))
-        return [self.newborn(viable_design(self.context.task, least, most, rng), "random") for rng in rngs]
+        task, streams = self.context.task, self.context.streams
+        rngs = [streams.generator(stream, self.generation, i) for i in range(self.size)]
+        return [self.newborn(random_design(task, int(rng.integers(least, most + 1)), rng), "random") for rng in rngs]
 
     def best(self) -> Species:
         return ranked(self.species)[0]

@@ -6,7 +6,8 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from codesign_bench.simulation.episode import EpisodeRecord
+from codesign_bench.arrays import Array
+from codesign_bench.simulation.graphs import Rollout
 
 DEAD = -math.inf
 """Fitness of a species whose simulation diverges in more than half of its episodes, or whose learning or return does."""
@@ -26,13 +27,35 @@ class Candidate(Protocol):
 C = TypeVar("C", bound=Candidate)
 
 
-def fitness_of(episodes: Sequence[EpisodeRecord], open_return: float) -> float:
-    """Mean undiscounted return of the episodes that ended; without any, the return so far of the longest open one."""
-    if not episodes:
-        return open_return
-    if sum(episode.unstable for episode in episodes) > len(episodes) / 2:
+def fitness_of(rollout: Rollout, ages: Sequence[int], longest: int) -> float:
+    """What an episode is expected to return, from all steps of a batch (see `expected_return`); dead if more than half of those that
+    ended did so because the simulation diverged."""
+    if sum(episode.unstable for episode in rollout.episodes) > len(rollout.episodes) / 2:
         return DEAD
-    return float(np.mean([episode.total_return for episode in episodes]))
+    return expected_return(rollout.reward, rollout.terminated | rollout.truncated, np.asarray(ages), longest)
+
+
+def expected_return(reward: Array, ended: Array, ages: Array, longest: int) -> float:
+    """Undiscounted return that an episode of at most `longest` steps is expected to have, from a batch [time, slots] whose first episodes
+    had begun `ages` [slots] steps before and whose last ones are not over yet.
+
+    It is the sum over ages of (the chance to get that old) x (the mean reward of a step at that age). The chance is Kaplan and Meier's: the
+    product over younger ages of the share of steps at that age that were not the last one. Steps of open episodes count as any others,
+    and nobody is asked how an open episode will end, so episodes are neither punished for being long (the mean over ended ones
+    leaves out what the end of a batch cuts, which are the long ones) nor rewarded (all rewards over the number of ends counts what is
+    open without its end). Where nothing is cut it is the mean return. At ages that no step has, rewards and ends are the batch's average.
+    A few episodes that are short or very long leave it optimistic: by 4 % in 20 slots, by 13 % in 4.
+    """
+    time = np.arange(len(reward))[:, None]
+    begins = np.concatenate([np.zeros((1, len(ages)), dtype=bool), ended[:-1]])
+    age = time - np.maximum.accumulate(np.where(begins, time, -ages), axis=0)
+    failed = ended & (age < longest - 1)  # the time limit is no chance
+    steps = np.bincount(age.ravel(), minlength=longest)
+    seen = np.maximum(steps, 1)
+    mean_reward = np.where(steps, np.bincount(age.ravel(), reward.ravel(), longest) / seen, reward.mean())
+    hazard = np.where(steps, np.bincount(age[failed], minlength=longest) / seen, failed.mean())
+    chance = np.concatenate([[1.0], np.cumprod(1 - hazard[:-1])])
+    return float(chance @ mean_reward)
 
 
 def mean_fitness(values: Sequence[float]) -> float:

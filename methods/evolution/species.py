@@ -59,11 +59,6 @@ class Species:
     def controller(self) -> Controller:
         return self.learner.controller
 
-    @property
-    def open_return(self) -> float:
-        """Return so far of the longest open episode."""
-        return max(self.slots, key=lambda slot: slot.time).open_return
-
     def state_dict(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in ("number", "born", "mutation", "parent", *CHANGING)},

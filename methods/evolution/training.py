@@ -100,9 +100,10 @@ def train(
     for species in cohort:
         species.episodes = 0
     for inner in range(inner_iterations):
+        ages = [[slot.time for slot in species.slots] for species in cohort]
         rollouts = sampler.collect(cohort, generation, inner)
         updates = learn_side_by_side([species.learner for species in cohort], rollouts, sampler.pool.processes)
-        for species, rollout, update, mine in zip(cohort, rollouts, updates, earned, strict=True):
+        for species, began, rollout, update, mine in zip(cohort, ages, rollouts, updates, earned, strict=True):
             species.steps += rollout.num_steps
             species.episodes += len(rollout.episodes)
             episodes += rollout.episodes
@@ -110,7 +111,7 @@ def train(
                 mine.append(DEAD)
                 continue
             if inner in counted:
-                mine.append(fitness_of(rollout.episodes, species.open_return))
+                mine.append(fitness_of(rollout, began, species.context.task.config.max_steps))
             losses.append(asdict(update))
     for species, mine in zip(cohort, earned, strict=True):
         species.fitness = mean_fitness(mine)

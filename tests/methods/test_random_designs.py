@@ -1,4 +1,4 @@
-"""Random designs: sizes, skeletons and attributes, and what is drawn anew."""
+"""Random designs: sizes, skeletons and attributes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from scipy import stats
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace, Topology
-from codesign_bench.tasks import TASKS, Task, make_task
-from methods.evolution import random_design as module
-from methods.evolution.random_design import random_design, viable, viable_design
+from codesign_bench.tasks import TASKS, make_task
+from methods.evolution.random_design import random_design
 from tests.methods.population import begin, make, small
 
 
@@ -79,7 +78,7 @@ def test_attributes_are_uniform_and_independent() -> None:
 
 def founders(method: Any, number: int) -> list[Design]:
     """The designs of a first generation of that many."""
-    method.population.size, method.population.newborn = number, lambda design, _: SimpleNamespace(design=design)
+    method.population.size, method.population.newborn = number, lambda design, _: SimpleNamespace(design=design, slots=[])
     return [species.design for species in begin(method)]
 
 
@@ -99,34 +98,6 @@ def test_first_designs_have_one_to_four_nodes_more(method: str) -> None:
     sizes = Counter(design.num_nodes - first for design in founders(found, 400))
     assert set(sizes) == {1, 2, 3, 4}
     assert stats.chisquare([sizes[n] for n in (1, 2, 3, 4)]).pvalue > 6e-5
-
-
-def test_a_design_that_cannot_be_simulated_is_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the same size; after fifty tries it is the initial one."""
-    task, seen = make_task("swimmer"), []
-
-    def fourth(design: Design, _: Task) -> bool:
-        seen.append(design)
-        return len(seen) == 4
-
-    monkeypatch.setattr(module, "viable", fourth)
-    assert viable_design(task, 3, 3, np.random.default_rng(0)) is seen[3]
-    assert len(set(seen)) == 4
-    assert {design.num_nodes for design in seen} == {task.initial_design.num_nodes + 3}
-    seen.clear()
-    monkeypatch.setattr(module, "viable", lambda design, _: seen.append(design) is not None)
-    assert viable_design(task, 3, 3, np.random.default_rng(0)) is task.initial_design
-    assert len(seen) == 50
-
-
-def test_a_design_that_falls_at_once_is_not_viable() -> None:
-    """On the gap's ground a robot that must be lifted above the highest allowed root has lost before it moves."""
-    task = make_task("gap", end={"max_height": 1.26})
-    designs = [random_design(task, 3, np.random.default_rng(seed)) for seed in range(60)]
-    answers = [viable(design, task) for design in designs]
-    assert any(answers)
-    assert not all(answers)
-    assert viable(make_task("swimmer").initial_design, make_task("swimmer"))
 
 
 def test_drawing_does_not_depend_on_returns() -> None:

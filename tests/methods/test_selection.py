@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codesign_bench.simulation.episode import EpisodeRecord
-from methods.evolution.selection import DEAD, counted_iterations, fitness_of, mean_fitness, num_eliminated, ranked, select
+from methods.evolution.selection import DEAD, counted_iterations, mean_fitness, num_eliminated, ranked, select
 
 
 class Candidate(NamedTuple):
@@ -28,10 +27,6 @@ def candidates(*fitness: float) -> list[Candidate]:
 
 def survivors(population: list[Candidate], rate: float) -> list[int]:
     return [candidate.number for candidate in select(population, rate)]
-
-
-def episode(value: float, unstable: bool = False) -> EpisodeRecord:
-    return EpisodeRecord(0, value, 10, 10, 0.0, 0.0, 3, "unstable" if unstable else "", {})
 
 
 def test_numbers_of_the_comparison() -> None:
@@ -74,13 +69,6 @@ def test_the_dead_go_besides_the_worst() -> None:
     assert survivors(candidates(DEAD, math.nan), 0.15) == []
     assert survivors(candidates(DEAD, 1.0, math.nan), 0.0) == [0, 1, 2]  # nobody goes at all
     assert [c.number for c in ranked(candidates(math.nan, DEAD, 0.0))] == [2, 0, 1]
-
-
-def test_fitness_is_the_mean_return_of_the_episodes_that_ended() -> None:
-    assert fitness_of([episode(1), episode(4), episode(-2)], 99.0) == 1.0
-    assert fitness_of([], 12.5) == 12.5
-    assert fitness_of([episode(8), episode(4, unstable=True)], 0.0) == 6.0
-    assert fitness_of([episode(8), episode(4, unstable=True), episode(4, unstable=True)], 0.0) == DEAD
 
 
 @pytest.mark.parametrize(("iterations", "counted"), [(20, range(7, 20)), (10, range(4, 10)), (1, range(1)), (2, range(1, 2))])

@@ -308,7 +308,7 @@ def test_two_agents_in_turn_in_one_sampler_are_as_each_in_a_sampler_of_its_own(n
     designs = {agent: random_designs(task, 3, seed=agent) for agent in (0, 1)}
     own = {agent: Sampler(task, 3, SEED, NO_TRANSFORM, designs[agent], seeds[agent]) for agent in (0, 1)}
     slots = {agent: [SlotState.fresh(d, s) for d, s in zip(designs[agent], seeds[agent], strict=True)] for agent in (0, 1)}
-    assert all(slot.time == slot.open_return == 0 for slot in slots[0])
+    assert all(slot.time == 0 and slot.episode is None for slot in slots[0])
     order, rewards = [0, 1, 2], {0: [], 1: []}
     for steps in (5, 20, 7):
         for agent in (0, 1):
@@ -321,7 +321,7 @@ def test_two_agents_in_turn_in_one_sampler_are_as_each_in_a_sampler_of_its_own(n
             for slot, state in zip(order, back, strict=True):
                 slots[agent][slot] = state
             assert slots[agent][0].time == len(rewards[agent])
-            assert slots[agent][0].open_return == pytest.approx(sum(rewards[agent]), abs=1e-9)
+            assert slots[agent][0].episode["total_return"] == pytest.approx(sum(rewards[agent]), abs=1e-9)
             assert json.dumps([slot.to_dict() for slot in slots[agent]]) == json.dumps([slot.to_dict() for slot in own[agent].take_back()])
         order = order[1:] + order[:1]
 
