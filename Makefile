@@ -78,8 +78,8 @@ lint: $(STAMP)  ## ruff, mypy, and the direction of imports
 	$(RUN) -m mypy
 	$(BIN)/lint-imports
 
-perf: $(STAMP)  ## speed as ratios within one run; fails below a bar
-	$(RUN) -m tests.perf
+perf: $(STAMP)  ## speed as ratios within one run; fails below a bar [AGAINST=REVISION: whole iterations of this tree and of another]
+	$(RUN) -m $(if $(AGAINST),tests.perf.against $(AGAINST) $(ARGS),tests.perf)
 
 pictures: $(STAMP)  ## the pictures of the README
 	$(BENCH) render env=all out=docs/random_agents.png seed=3

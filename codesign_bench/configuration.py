@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import yaml
 
 from codesign_bench.errors import CodesignError, ConfigError, nearest
-from codesign_bench.paths import conf_dir, conf_dirs
-from codesign_bench.structured import build
+from codesign_bench.paths import conf_dir, conf_dirs, content_of, options_of
+from codesign_bench.structured import build, merged
 
 T = TypeVar("T")
 
@@ -72,6 +72,7 @@ def hydra_initialised(name: str, overrides: Sequence[str], sweep: bool = False) 
     words = [understood(name, override, sweep) for override in overrides]
     OmegaConf.register_new_resolver("label", label, replace=True)
     _store_searches()
+    _store_strong()
     others = ",".join(repr(f"file://{folder}") for folder in conf_dirs()[1:]) if "defaults" in command_file(name) else ""
     elsewhere = [f"hydra.searchpath=[{others}]"] if others else []
     with _initialised(name):
@@ -246,6 +247,24 @@ def _leaves(config: Any, where: str) -> Iterator[str]:
         yield f"{where}{key}"
         if isinstance(value, dict):
             yield from _leaves(value, f"{where}{key}.")
+
+
+# ---- tracks ------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _store_strong() -> None:
+    """What conf/strong.yaml says of each method, as settings/strong_METHOD, which conf/config.yaml takes in."""
+    from hydra.core.config_store import ConfigStore
+
+    for method, choice in command_file("strong").items():
+        content = merged(content_of("track", choice["track"]), {"method": choice.get("method", {}), "track": "strong"})
+        ConfigStore.instance().store(f"strong_{method}", content, group="settings", package="_global_", provider="codesign_bench")
+
+
+def has_settings(track: str, method: str) -> bool:
+    """Whether a track knows a method; on the strong one others run with their own defaults."""
+    return track != "strong" or method in command_file("strong") or f"strong_{method}" in options_of("settings")
 
 
 # ---- the paper's searches ----------------------------------------------------------------------------------------------

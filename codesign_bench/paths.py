@@ -57,14 +57,18 @@ def env_versions() -> dict[str, int]:
     return {name: int(version[1]) if version else 1 for name, version in stated.items()}
 
 
-@cache
 def env_config(name: str) -> dict[str, Any]:
     """The content of conf/env/NAME.yaml."""
-    files = files_of("env")
-    if name not in files:
-        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(files)}.")
-    content: dict[str, Any] = yaml.safe_load(files[name].read_text(encoding="utf-8"))
+    if name not in files_of("env"):
+        raise ConfigError(f"There is no environment '{name}'; allowed are {', '.join(files_of('env'))}.")
+    return content_of("env", name)
+
+
+@cache
+def content_of(group: str, name: str) -> dict[str, Any]:
+    """Of conf/GROUP/NAME.yaml with the files of its group that it builds on."""
+    content: dict[str, Any] = yaml.safe_load(files_of(group)[name].read_text(encoding="utf-8"))
     for base in content.pop("defaults", []):
         if base != "_self_":
-            content = merged(env_config(base), content)
+            content = merged(content_of(group, base), content)
     return content

@@ -4,18 +4,22 @@ A method is a class found through the entry-point group `codesign_bench.methods`
 It takes every step for learning from the pool it is given, which charges the run's ledger.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from typing import Any, ClassVar
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning import products
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import EpisodeRecord, TransformSteps
 from codesign_bench.simulation.graphs import Policy
+from codesign_bench.simulation.processes import SharedMemory
 from codesign_bench.simulation.workers import Group, WorkerPool
 from codesign_bench.structured import Count
 from codesign_bench.tasks.base import Task
@@ -58,6 +62,21 @@ class Iteration:
     metrics: Mapping[str, float] = field(default_factory=dict)
     tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]] = field(default_factory=dict)
 
+    @staticmethod
+    def of_parts(parts: Sequence[Iteration]) -> Iteration:
+        """One that was made in several parts: metrics are their means."""
+        episodes = tuple(episode for part in parts for episode in part.episodes)
+        metrics = {name: sum(part.metrics[name] for part in parts) / len(parts) for name in parts[0].metrics}
+        tables = {name: [row for part in parts for row in part.tables[name]] for name in parts[0].tables}
+        return Iteration(episodes, sum(part.new_designs for part in parts), metrics, tables)
+
+
+def part_of_batch(budget: Budget, inner_iterations: int) -> int:
+    """Steps of one of the equal parts in which a batch is sampled and learned from."""
+    if budget.batch % inner_iterations:
+        raise ConfigError(f"method.inner_iterations is {inner_iterations}; allowed are divisors of budget.batch, {budget.batch}.")
+    return budget.batch // inner_iterations
+
 
 @dataclass(frozen=True)
 class Context:
@@ -75,7 +94,14 @@ class Context:
 
     def pool(self, groups: list[Group]) -> WorkerPool:
         """The only source of steps for learning."""
-        return WorkerPool(groups, self.workers, self.ledger)
+        pool = WorkerPool(groups, self.workers, self.ledger)
+        pool.processes.place("products", [partial(_use_products, products.in_use())] * pool.processes.count)
+        return pool
+
+
+def _use_products(route: products.Route, memory: SharedMemory) -> None:
+    """Processes multiply by the route of the one that started them."""
+    products.use(route)
 
 
 class Method(ABC):

@@ -29,7 +29,7 @@ PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium",
 EXACT_VERSIONS = ("mujoco", "torch")
 """Packages that decide on the last bit."""
 
-NOT_HASHED = ("study", "results", "workers", "device", "progress", "tensorboard", "wandb")
+NOT_HASHED = ("study", "results", "workers", "device", "products", "progress", "tensorboard", "wandb")
 NOT_HASHED_IN = {"budget": ("until",), "method": ("label", "colour"), "env": ("title",)}
 """Configuration that does not change the result."""
 
@@ -152,12 +152,12 @@ class RunFolder:
         except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
             return None
 
-    def write_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
+    def write_configuration(self, config: Mapping[str, Any], command: list[str], products: str) -> None:
         """Configuration and, for a new run, manifest. What was refused must not get here: it would rewrite a good run's."""
         manifest = self.path / "manifest.json"
         write_atomically(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
         if not self._begun or not manifest.exists():
-            write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+            write_atomically(manifest, json.dumps(_manifest(config, command, products), indent=1))
 
     @property
     def _begun(self) -> bool:
@@ -198,7 +198,7 @@ def differences(a: Any, b: Any, where: str = "") -> Iterator[tuple[str, Any, Any
         yield where, a, b
 
 
-def _manifest(config: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
+def _manifest(config: Mapping[str, Any], command: list[str], products: str) -> dict[str, Any]:
     return {
         "versions": {name: _version(name) for name in PACKAGES},
         "python": sys.version.split()[0],
@@ -207,6 +207,7 @@ def _manifest(config: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
         "system": platform.platform(),
         "cpu": _cpu(),
         "cores": os.cpu_count(),
+        "products": products,
         "command": command,
         "configuration_hash": configuration_hash(config),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

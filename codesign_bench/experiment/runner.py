@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 
+from codesign_bench.configuration import has_settings
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
@@ -25,13 +26,14 @@ from codesign_bench.experiment.run_folder import RunFolder, Table, Tables, confi
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
+from codesign_bench.learning import products
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.ppo import LearningError
 from codesign_bench.paths import options_of
 from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
+from codesign_bench.simulation.processes import available_cores
 from codesign_bench.simulation.rehearsal import rehearse
-from codesign_bench.simulation.workers import available_cores
 from codesign_bench.structured import Allowed, Count, FolderName, Natural, build
 from codesign_bench.tasks import Task, task_from_config
 
@@ -52,11 +54,13 @@ class RunConfig:
 
     seed: Natural
     study: FolderName
+    track: FolderName
     results: Annotated[str, Allowed("are folders", bool)]
     evaluation: EvaluationConfig
     sampler: SamplerConfig
     workers: Natural | None
     device: Literal["cpu", "cuda"]
+    products: Literal["auto", "mkl", "onednn"]
     progress: bool
     tensorboard: bool
     wandb: str | None
@@ -75,16 +79,21 @@ class MethodNames:
 def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunSetup | None = None, folder: RunFolder | None = None) -> str:
     """Runs a configuration to budget.until, or goes on where it stopped; returns "done" or "stopped". `setup` and `folder` stand
     in for those of the configuration, for a run with another task than it can name."""
+    torch.set_num_threads(1)
     setup = setup or RunSetup.of(config)
     folder = folder or RunFolder.of(config)
     if folder.is_done(config):
         print(f"{folder.path} is done: {folder.status()['steps']} steps", file=sys.stderr)
         return "done"
+    track, names = setup.settings.track, (config["method"]["name"], config["method"]["plugin"])
+    if not any(has_settings(track, name) for name in names):
+        print(f"{names[0]} has no settings of its own on track={track}; it runs with its defaults", file=sys.stderr)
     with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
         folder.check_configuration(config)
         with _reporting(folder, setup):
             state, warnings = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
-            folder.write_configuration(config, command or sys.argv)
+            products.use(setup.route(state))
+            folder.write_configuration(config, command or sys.argv, products.in_use())
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         if state is not None and state["ledger"]["charged"] >= setup.budget.until:
@@ -144,6 +153,19 @@ class RunSetup:
         groups = self.settings.sampler.groups
         return min(groups, available_cores()) if self.settings.workers is None else self.settings.workers
 
+    def route(self, state: Mapping[str, Any] | None) -> products.Route:
+        """By which products are computed: as the run began; a new one as it is told, or the fastest."""
+        if state is None:
+            return products.fastest() if self.settings.products == "auto" else self.settings.products
+        if state["products"] == "onednn" and not products.is_exact("onednn"):
+            print(
+                "warning: the run began with oneDNN's products, which are not float32 on this processor; it goes on with MKL's",
+                file=sys.stderr,
+            )
+            return "mkl"
+        route: products.Route = state["products"]
+        return route
+
     @property
     def streams(self) -> Streams:
         return Streams(self.settings.seed)
@@ -181,11 +203,10 @@ class Counts:
 class LiveRun:
     """What is alive during a run: the method, the ledger, and what the records need."""
 
-    STATE = ("method", "ledger", *(field.name for field in fields(Counts)), "progress_length", "tables")
+    STATE = ("method", "ledger", "products", *(field.name for field in fields(Counts)), "progress_length", "tables")
     """What a checkpoint holds."""
 
     def __init__(self, setup: RunSetup, folder: RunFolder, signals: StopSignals, state: dict[str, Any] | None) -> None:
-        torch.set_num_threads(1)
         keep_freed_memory()
         self.setup, self.folder, self.signals = setup, folder, signals
         self.ledger, self.counts = Ledger(setup.budget.steps), Counts()
@@ -290,6 +311,7 @@ class LiveRun:
         return {
             "method": self.method.state_dict(),
             "ledger": self.ledger.state_dict(),
+            "products": products.in_use(),
             **vars(self.counts),
             "seconds": self.seconds,
             "progress_length": self.progress.length,

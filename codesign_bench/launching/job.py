@@ -19,7 +19,7 @@ from typing import IO, Any, Literal
 
 from codesign_bench.errors import CodesignError
 from codesign_bench.experiment.run_folder import RunFolder, RunInUse
-from codesign_bench.simulation.workers import ONE_THREAD, die_with_parent
+from codesign_bench.simulation.processes import ONE_THREAD, die_with_parent
 
 Config = Mapping[str, Any]
 State = Literal["done", "stopped", "in use", "failed"]

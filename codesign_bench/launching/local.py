@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.launching.job import Children, Config, Ending, this_command
-from codesign_bench.simulation.workers import available_cores
+from codesign_bench.simulation.processes import available_cores
 
 
 def launch(configs: Sequence[Config], *, jobs: int | None = None) -> Iterator[Ending]:

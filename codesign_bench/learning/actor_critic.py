@@ -10,6 +10,7 @@ from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork, ValueConfig, ValueNetwork
 from codesign_bench.learning.normaliser import Normaliser
+from codesign_bench.learning.value_scale import ValueScale
 from codesign_bench.simulation.episode import CONTROL
 
 
@@ -50,6 +51,11 @@ class GraphCritic(nn.Module):
         super().__init__()
         self.normaliser, self.sees_stage = normaliser, sees_stage
         self.network = ValueNetwork(len(normaliser.mean), config)
+        self.scale = ValueScale()
+
+    @property
+    def output(self) -> tuple[Tensor, Tensor]:
+        return self.network.head.output
 
     def prepare(self, steps: Steps) -> Tensor:
         return torch.from_numpy(self.normaliser(self._features(steps)))

@@ -96,3 +96,31 @@ def build_forest(joint_index: Array, parent: Array, sibling: Array, graph: Array
     up_to_depth = tuple(int(counts[depth_of_joint <= d].sum()) for d in range(depths))
     forest = Forest(torch.from_numpy(neighbours), torch.from_numpy(offsets), segments, up_to_depth, torch.from_numpy(graph[order]))
     return forest, order
+
+
+def filled_up(forest: Forest, order: Array, multiple: int) -> tuple[Forest, Array]:
+    """Every segment of a forest brought to a multiple of rows, so that products come in few shapes. What fills it up copies a node of the
+    segment, has no neighbours, and is in a graph that comes after all others: whoever reads the result of each graph leaves those out."""
+    starts, ends = (np.array(numbers) for numbers in list(zip(*forest.segments, strict=True))[1:])
+    sizes = ends - starts
+    needed = sizes.copy()
+    needed[0] += 1  # a graph that is nobody's
+    room = -(-needed // multiple) * multiple
+    row = np.arange(forest.num_nodes) + np.repeat(np.cumsum(room) - room - starts, sizes)
+    source = np.repeat(ends - 1, room)
+    source[row] = np.arange(forest.num_nodes)
+    degree = np.zeros(len(source), dtype=np.int64)
+    degree[row] = np.diff(forest.offsets.numpy())
+    graph = np.full(len(source), forest.num_graphs)
+    graph[row] = forest.graph.numpy()
+    graph[sizes[0] : room[0]] = np.arange(sizes[0], room[0])
+    joints = [joint for joint, _, _ in forest.segments]
+    places = zip(joints, (np.cumsum(room) - room).tolist(), np.cumsum(room).tolist(), strict=True)
+    filled = Forest(
+        neighbours=torch.from_numpy(row[forest.neighbours.numpy()]),
+        offsets=torch.from_numpy(np.concatenate([[0], np.cumsum(degree)])),
+        segments=tuple(places),
+        up_to_depth=tuple(int(room[ends <= rows].sum()) for rows in forest.up_to_depth),
+        graph=torch.from_numpy(graph),
+    )
+    return filled, order[source]

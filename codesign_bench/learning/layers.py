@@ -1,6 +1,6 @@
-"""Layers of graph networks: those of PyTorch Geometric, by name, of which GraphConv has our kernel.
+"""Layers of graph networks from PyTorch Geometric, by name. The default, GraphConv, has our kernel (graph_conv.py).
 
-Imported when a network is made and not before, so that processes that only act with a GraphConv do without torch_geometric.
+Imported when a network is made of them and not before: importing torch_geometric takes longer than the rest of a run's start.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
-from codesign_bench.learning.kernels import graph_conv
+from codesign_bench.learning.graph_conv import GraphConv
 from codesign_bench.learning.memory import without_compiler_folder
 
 with without_compiler_folder():
@@ -24,12 +24,16 @@ OFFERED = {"__init__": {"in_channels", "out_channels"}, "forward": {"x", "edge_i
 """What functions of a layer are given, besides its options."""
 
 
-class _ForestLayer:
-    """Put before a layer of PyTorch Geometric: relu(layer) on a Forest or on an edge_index."""
+class _NoTemplates:
+    """Put before a layer of PyTorch Geometric."""
 
     def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
         """Nothing: the original writes a module into the temporary folder for every class and process, and leaves it there.
         What it writes computes the same as what it replaces."""
+
+
+class _ForestLayer(_NoTemplates):
+    """Put before a layer of PyTorch Geometric: relu(layer) on a Forest or on an edge_index."""
 
     def forward(self, x: Tensor, graph: Forest | Tensor, rows: int | None = None) -> Tensor:
         """[nodes, in] -> [rows, out], the first `rows` nodes (default: all)"""
@@ -38,26 +42,11 @@ class _ForestLayer:
         return out.relu()[:rows]
 
 
-class GraphConv(_ForestLayer, torch_geometric.nn.GraphConv):  # type: ignore[misc]
-    """Morris et al. 2019: own features and the sum of the neighbours', each through its own weights; then ReLU.
-
-    On a Forest `x` need only hold the nodes that the first `rows` see.
-    """
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        with torch.random.fork_rng(devices=[]):  # the constructor draws every weight twice
-            super().__init__(in_channels, out_channels)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """As torch's linear layers."""
-        for linear in (self.lin_rel, self.lin_root):
-            nn.Linear.reset_parameters(linear)
-
-    def forward(self, x: Tensor, graph: Forest | Tensor, rows: int | None = None) -> Tensor:
-        if isinstance(graph, Forest):
-            return graph_conv(x, self.lin_rel.weight, self.lin_rel.bias, self.lin_root.weight, graph, rows)
-        return super().forward(x, graph, rows)
+def make_original(name: str, inputs: int, outputs: int) -> nn.Module:
+    """A layer as PyTorch Geometric has it; the random numbers that its constructor draws are given back."""
+    with torch.random.fork_rng(devices=[]):
+        layer: nn.Module = type(f"_{name}", (_NoTemplates, getattr(torch_geometric.nn, name)), {})(inputs, outputs)
+    return layer
 
 
 def make_layer(name: str, inputs: int, outputs: int, options: Options) -> nn.Module:

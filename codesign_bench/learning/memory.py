@@ -6,7 +6,7 @@ import sys
 import tempfile
 from contextlib import AbstractContextManager
 
-from codesign_bench.simulation.workers import environment
+from codesign_bench.simulation.processes import environment
 
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
 """Numbers of glibc's mallopt parameters."""

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.graph_conv import GraphConv
 from codesign_bench.learning.kernels import Segments, tanh_mlp
 from codesign_bench.structured import Count
 
@@ -66,12 +67,16 @@ class GNN(nn.Module):
 
     def __init__(self, inputs: int, sizes: Sizes, layer: str = "GraphConv", options: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        from codesign_bench.learning.layers import make_layer
-
         self.embed = nn.Linear(inputs, sizes[0])
-        self.layers = nn.ModuleList(make_layer(layer, a, b, options or {}) for a, b in zip((sizes[0], *sizes[:-1]), sizes, strict=True))
         self.plain = layer == "GraphConv" and not options
         """Made of our GraphConv, whose weights other code may take and use."""
+        pairs = list(zip((sizes[0], *sizes[:-1]), sizes, strict=True))
+        if self.plain:
+            self.layers = nn.ModuleList(GraphConv(a, b) for a, b in pairs)
+        else:
+            from codesign_bench.learning.layers import make_layer
+
+            self.layers = nn.ModuleList(make_layer(layer, a, b, options or {}) for a, b in pairs)
 
     def forward(self, x: Tensor, graph: Forest | Tensor, depth: int | None = None) -> Tensor:
         """`graph`: a forest, or an edge_index [2, edges] (without `depth`)."""
@@ -111,6 +116,11 @@ class JointMLP(nn.Module):
             self.weights[-1].mul_(OUTPUT_SCALE)
             self.biases[-1].zero_()
         self.joints = joints
+
+    @property
+    def output(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the last layer."""
+        return self.weights[-1], self.biases[-1]
 
     def forward(self, x: Tensor, segments: Segments) -> Tensor:
         if self.joints == 1:

@@ -1,27 +1,21 @@
-"""Proximal policy optimisation on graphs: minibatches grouped by stage, gradients summed over fixed shards.
-
-A minibatch is cut into `shards` parts that are computed on one thread each and summed in order, so the result does not
-depend on how many threads there are.
-"""
+"""Proximal policy optimisation on graphs: minibatches grouped by stage, gradients summed over fixed shards."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from codesign_bench.arrays import Array
-from codesign_bench.errors import CodesignError
+from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.learning.batch import Steps
-from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gae import advantages
-from codesign_bench.learning.memory import without_compiler_folder
+from codesign_bench.learning.shards import Actor, Batch, Critic, Shards, Sums, forest_of
 from codesign_bench.simulation.graphs import Rollout
+from codesign_bench.simulation.processes import Processes
 from codesign_bench.structured import Checked, Count, Positive, Share
 
 
@@ -35,7 +29,11 @@ class LearningError(CodesignError, RuntimeError):
 
 @dataclass(frozen=True)
 class PPOConfig(Checked):
-    """minibatch and passes per batch; clip of the ratio; learning rates of the policy and value networks (Adam, constant)."""
+    """minibatch and passes per batch; clip of the ratio; learning rates of the policy and value networks (Adam, constant).
+
+    - kl_limit: a batch is left when a minibatch finds the policy further than this (KL divergence) from the one that acted; null: never
+    - normalise_values: the critic learns returns on a running scale of their own, see ValueScale
+    """
 
     minibatch: Count
     passes: Count
@@ -46,204 +44,131 @@ class PPOConfig(Checked):
     value_lr: Positive
     policy_gradient_clip: Positive
     shards: Count
-
-
-class Actor(Protocol):
-    """What PPO needs of a policy besides being an nn.Module."""
-
-    def prepare(self, steps: Steps) -> list[Tensor]:
-        """Normalised inputs of a whole batch, computed once, for each of its networks."""
-
-    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
-        """[chosen]: log-probability of the steps `chosen`, which are all of one stage, with their forest and its rows."""
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-
-    def to(self, device: torch.device) -> Any: ...
-
-
-class Critic(Protocol):
-    def prepare(self, steps: Steps) -> Tensor: ...
-
-    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
-        """[graphs]"""
-
-    def parameters(self) -> Iterator[nn.Parameter]: ...
-
-    def to(self, device: torch.device) -> Any: ...
+    kl_limit: Positive | None = None
+    normalise_values: bool = False
 
 
 @dataclass(frozen=True)
 class Losses:
+    """Means over the minibatches of a batch.
+
+    - clipped: share of steps whose ratio was outside the clip range
+    - kl: distance of the policy from the one that acted
+    - explained_variance: of the targets, by the values before learning
+    - passes: over the batch, the last one perhaps in part
+    """
+
     policy: float
     value: float
     gradient_norm: float
     clipped: float
-    """Share of steps whose ratio was outside the clip range."""
+    kl: float
+    explained_variance: float
+    passes: float
 
 
 class PPO:
-    """Optimisers and threads around a policy and a value network."""
+    """Optimisers around a policy and a value network."""
 
-    def __init__(self, actor: Actor, critic: Critic, config: PPOConfig, device: str = "cpu") -> None:
-        """`device`: where the update is computed; acting is always on the CPU, beside the simulator."""
-        self.device = torch.device(device)
-        actor.to(self.device)
-        critic.to(self.device)
-        self.actor, self.critic, self.config = actor, critic, config
-        self._policy, self._value = _Flat(list(actor.parameters())), _Flat(list(critic.parameters()))
-        with without_compiler_folder():
-            self.policy_optimiser = torch.optim.Adam([self._policy.all], lr=config.policy_lr, fused=True)
-            self.value_optimiser = torch.optim.Adam([self._value.all], lr=config.value_lr, fused=True)
+    def __init__(self, actor: Actor, critic: Critic, config: PPOConfig, device: str = "cpu", processes: Processes | None = None) -> None:
+        """`device`: where the update is computed; acting is always on the CPU, beside the simulator. `processes` compute shards of
+        minibatches side by side."""
+        if config.normalise_values and not hasattr(critic, "scale"):
+            raise ConfigError(
+                f"ppo.normalise_values is true; {type(critic).__name__} has no scale to normalise with, so only false is allowed."
+            )
+        self.actor, self.critic, self.config, self.device = actor, critic, config, torch.device(device)
+        self.shards = Shards(actor, critic, config.clip, config.shards, self.device, processes)
+        self.updates = 0
 
     def learn(self, rollout: Rollout, steps: Steps, bootstrap: Steps, rng: np.random.Generator) -> Losses:
         """All passes over one batch."""
+        batch = self._load(rollout, steps)
+        value, last = self._raw(self.shards.values(steps.num_steps)), self._raw(self._outputs(bootstrap))
+        advantage, target = _advantages_and_targets(rollout, value, last, self.config)
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        self.shards.set_targets(advantage.ravel(), self._learnable(target.ravel()))
+        found, passes = self._passes(batch, rng)
+        policy_loss, value_loss, norm, clipped, kl = np.mean(found, axis=0).tolist()
+        return Losses(policy_loss, value_loss, norm, clipped, kl, explained_variance(value, target.ravel()), passes)
+
+    def _load(self, rollout: Rollout, steps: Steps) -> Batch:
+        """The batch, without its advantages and targets, as all shards have it."""
+        batch = Batch(
+            steps=steps,
+            actions=self._tensor(rollout.actions),
+            old_log_prob=self._tensor(rollout.log_prob.ravel()),
+            advantage=torch.zeros(steps.num_steps, device=self.device),
+            target=torch.zeros(steps.num_steps, device=self.device),
+            actor_input=[part.to(self.device) for part in self.actor.prepare(steps)],
+            critic_input=self.critic.prepare(steps).to(self.device),
+        )
+        self.shards.load(batch)
+        return batch
+
+    def _passes(self, batch: Batch, rng: np.random.Generator) -> tuple[list[tuple[float, ...]], float]:
+        """What every minibatch gave, and how many passes were made before the policy was too far from the one that acted."""
         config = self.config
-        with ThreadPoolExecutor(config.shards) as threads:
-            critic_input = self.critic.prepare(steps).to(self.device)
-            value = self._values(critic_input, steps, threads)
-            last = self._values(self.critic.prepare(bootstrap).to(self.device), bootstrap, threads)
-            advantage, target = _advantages_and_targets(rollout, value, last, config)
-            batch = _Batch(
-                steps=steps,
-                actions=self._tensor(rollout.actions),
-                old_log_prob=self._tensor(rollout.log_prob.ravel()),
-                advantage=self._tensor((advantage - advantage.mean()) / (advantage.std() + 1e-8)).ravel(),
-                target=self._tensor(target).ravel(),
-                actor_input=[part.to(self.device) for part in self.actor.prepare(steps)],
-                critic_input=critic_input,
-            )
-            losses: list[tuple[float, float, float, float]] = []
-            for _ in range(config.passes):
-                losses += [self._step(batch, minibatch, threads) for minibatch in minibatches(steps.stage, config.minibatch, rng)]
-        return Losses(*np.mean(losses, axis=0).tolist())
+        found: list[tuple[float, ...]] = []
+        for number in range(config.passes):
+            parts = minibatches(batch.steps.stage, config.minibatch, rng)
+            for i, minibatch in enumerate(parts):
+                sums, norm = self.shards.gradients(minibatch)
+                found.append((sums.policy_loss, sums.value_loss, norm, sums.clipped, sums.kl))
+                if not np.isfinite(sums.policy_loss + sums.value_loss + norm):  # a ratio that overflows can leave the loss finite
+                    raise self._failure(batch, minibatch, sums, norm)
+                if config.kl_limit is not None and sums.kl > config.kl_limit:
+                    return found, number + i / len(parts)
+                self.updates += 1
+                scale = min(1.0, config.policy_gradient_clip / (norm + 1e-6))
+                self.shards.step(scale, config.policy_lr, config.value_lr, self.updates)
+        return found, config.passes
 
-    def _step(self, batch: _Batch, minibatch: Array, threads: ThreadPoolExecutor) -> tuple[float, float, float, float]:
-        """One step of both optimisers. Every policy parameter is stepped, with zero gradient where it was not used."""
-        shards = [shard for shard in np.array_split(minibatch, self.config.shards) if len(shard)]
-        results = list(threads.map(lambda shard: self._gradients(batch, shard, len(minibatch)), shards))
-        self._policy.sum_gradients([r.policy_gradients for r in results])
-        self._value.sum_gradients([r.value_gradients for r in results])
-        policy_loss, value_loss = sum(r.policy_loss for r in results), sum(r.value_loss for r in results)
-        clipped = sum(r.clipped for r in results)
-        norm = float(nn.utils.clip_grad_norm_([self._policy.all], self.config.policy_gradient_clip))
-        if not np.isfinite(policy_loss + value_loss + norm):  # a ratio that overflows can leave the loss finite
-            raise self._failure(batch, minibatch, policy_loss, value_loss, norm)
-        self.policy_optimiser.step()
-        self.value_optimiser.step()
-        return policy_loss, value_loss, norm, clipped
-
-    def _failure(self, batch: _Batch, minibatch: Array, policy_loss: float, value_loss: float, norm: float) -> LearningError:
+    def _failure(self, batch: Batch, minibatch: Array, sums: Sums, norm: float) -> LearningError:
         rows, _ = batch.steps.rows(minibatch)
+        advantage, target = self.shards.targets
         dump = {
-            "losses": [policy_loss, value_loss],
+            "losses": [sums.policy_loss, sums.value_loss],
             "minibatch": torch.from_numpy(minibatch),
             "features": torch.from_numpy(batch.steps.features[rows]),
             "actions": batch.actions[rows],
             "old_log_prob": batch.old_log_prob[minibatch],
-            "advantage": batch.advantage[minibatch],
-            "target": batch.target[minibatch],
-            "policy_parameters": [p.detach() for p in self._policy.parameters],
-            "value_parameters": [p.detach() for p in self._value.parameters],
+            "advantage": advantage[minibatch],
+            "target": target[minibatch],
+            "policy_parameters": [p.detach() for p in self.actor.parameters()],
+            "value_parameters": [p.detach() for p in self.critic.parameters()],
         }
-        return LearningError(
-            f"A loss or gradient is not finite: policy loss {policy_loss}, value loss {value_loss}, gradient norm {norm}.", dump
-        )
-
-    def _gradients(self, batch: _Batch, shard: Array, size: int) -> _Shard:
-        steps = batch.steps
-        forest, rows = self._forest(steps, shard)
-        ratio = torch.exp(self._log_prob(batch, shard, forest, rows) - batch.old_log_prob[shard])
-        advantage = batch.advantage[shard]
-        low, high = 1 - self.config.clip, 1 + self.config.clip
-        policy_loss = -torch.min(ratio * advantage, ratio.clamp(low, high) * advantage).sum() / size
-        policy_gradients = torch.autograd.grad(policy_loss, self._policy.parameters, allow_unused=True)
-        value = self.critic.values(batch.critic_input, forest, rows)
-        value_loss = ((value - batch.target[shard]) ** 2).sum() / size
-        value_gradients = torch.autograd.grad(value_loss, self._value.parameters, allow_unused=True)
-        with torch.no_grad():
-            clipped = ((ratio < low) | (ratio > high)).sum().item() / size
-        return _Shard(policy_gradients, value_gradients, policy_loss.item(), value_loss.item(), clipped)
-
-    def _log_prob(self, batch: _Batch, shard: Array, forest: Forest, rows: Tensor) -> Tensor:
-        """Log-probabilities of steps that may be of different stages; minibatches are sorted by stage."""
-        stage = batch.steps.stage[shard]
-        if stage[0] == stage[-1]:
-            return self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, shard, forest, rows)
-        parts = []
-        for part in np.split(shard, np.flatnonzero(np.diff(stage)) + 1):
-            part_forest, part_rows = self._forest(batch.steps, part)
-            parts.append(self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, part, part_forest, part_rows))
-        return torch.cat(parts)
-
-    def _forest(self, steps: Steps, chosen: Array) -> tuple[Forest, Tensor]:
-        """The chosen steps as a forest, and the row of each of its nodes, where the update is computed."""
-        forest, rows = steps.forest(chosen)
-        return forest.to(self.device), torch.from_numpy(rows).to(self.device)
+        losses = f"policy loss {sums.policy_loss}, value loss {sums.value_loss}, gradient norm {norm}"
+        return LearningError(f"A loss or gradient is not finite: {losses}.", dump)
 
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array.astype(np.float32, copy=False)).to(self.device)
 
-    def _values(self, prepared: Tensor, steps: Steps, threads: ThreadPoolExecutor, size: int = 1024) -> Array:
-        """[steps] float64, without gradients."""
+    @torch.no_grad()
+    def _outputs(self, steps: Steps) -> Array:
+        """[steps] float64: what the critic says of a few steps."""
+        prepared = self.critic.prepare(steps).to(self.device)
+        outputs = self.critic.values(prepared, *forest_of(steps, np.arange(steps.num_steps), self.device))
+        return outputs[: steps.num_steps].cpu().numpy().astype(np.float64)
 
-        @torch.no_grad()
-        def part(chosen: Array) -> Array:
-            return self.critic.values(prepared, *self._forest(steps, chosen)).cpu().numpy().astype(np.float64)
+    def _raw(self, outputs: Array) -> Array:
+        """Values on the scale of returns."""
+        return self.critic.scale.values(outputs) if self.config.normalise_values else outputs
 
-        chunks = [np.arange(i, min(i + size, steps.num_steps)) for i in range(0, steps.num_steps, size)]
-        return np.concatenate(list(threads.map(part, chunks)))
+    def _learnable(self, target: Array) -> Array:
+        """Targets on the scale of the critic's outputs."""
+        if not self.config.normalise_values:
+            return target
+        self.critic.scale.update(target, *self.critic.output)
+        return self.critic.scale.normalised(target)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"policy_optimiser": self.policy_optimiser.state_dict(), "value_optimiser": self.value_optimiser.state_dict()}
+        return {"updates": self.updates, "policy": self.shards.policy.state_dict(), "value": self.shards.value.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.policy_optimiser.load_state_dict(state["policy_optimiser"])
-        self.value_optimiser.load_state_dict(state["value_optimiser"])
-
-
-@dataclass(frozen=True)
-class _Batch:
-    steps: Steps
-    actions: Tensor
-    old_log_prob: Tensor
-    advantage: Tensor
-    target: Tensor
-    actor_input: list[Tensor]
-    critic_input: Tensor
-
-
-@dataclass(frozen=True)
-class _Shard:
-    """A shard's share of a minibatch's losses and gradients."""
-
-    policy_gradients: Sequence[Tensor | None]
-    value_gradients: Sequence[Tensor | None]
-    policy_loss: float
-    value_loss: float
-    clipped: float
-
-
-class _Flat:
-    """Parameters laid out in one vector, so that summing, clipping and stepping are a few large operations. The parameters
-    themselves become views of it."""
-
-    def __init__(self, parameters: list[nn.Parameter]) -> None:
-        self.parameters = parameters
-        self.all = nn.Parameter(torch.cat([parameter.detach().ravel() for parameter in parameters]))
-        self.all.grad = torch.zeros_like(self.all)
-        sizes = [parameter.numel() for parameter in parameters]
-        for parameter, values in zip(parameters, self.all.detach().split(sizes), strict=True):
-            parameter.data = values.view_as(parameter)
-        self._gradients = [g.view_as(p) for p, g in zip(parameters, self.all.grad.split(sizes), strict=True)]
-
-    def sum_gradients(self, shares: Sequence[Sequence[Tensor | None]]) -> None:
-        """Shard after shard; zero where no shard gave any."""
-        assert self.all.grad is not None
-        self.all.grad.zero_()
-        for share in shares:
-            pairs = [(mine, theirs) for mine, theirs in zip(self._gradients, share, strict=True) if theirs is not None]
-            torch._foreach_add_([mine for mine, _ in pairs], [theirs for _, theirs in pairs])
+        self.updates = state["updates"]
+        self.shards.policy.load_state_dict(state["policy"])
+        self.shards.value.load_state_dict(state["value"])
 
 
 def minibatches(stage: Array, size: int, rng: np.random.Generator) -> list[Array]:
@@ -251,6 +176,12 @@ def minibatches(stage: Array, size: int, rng: np.random.Generator) -> list[Array
     order = rng.permutation(len(stage))
     order = order[np.argsort(stage[order], kind="stable")]
     return np.array_split(order, max(1, round(len(stage) / size)))
+
+
+def explained_variance(value: Array, target: Array) -> float:
+    """1: values are the targets; 0: no better than a constant; 0 also where targets are all the same."""
+    variance = np.var(target)
+    return float(1 - np.var(target - value) / variance) if variance > 0 else 0.0
 
 
 def _advantages_and_targets(rollout: Rollout, value: Array, bootstrap: Array, config: PPOConfig) -> tuple[Array, Array]:

@@ -1,42 +1,22 @@
-"""Worker processes around samplers: where groups run. What they sample does not depend on how many workers there are.
-
-Workers are spawned, never forked; each computes on one thread, and ends when its parent does.
-"""
+"""Groups of slots in worker processes. What they sample does not depend on how many processes there are."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import multiprocessing
-import os
-import pickle
-import signal
-import sys
-import threading
-import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from codesign_bench.design.graph import Design
-from codesign_bench.errors import ConfigError, WorkerError
+from codesign_bench.errors import ConfigError
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.simulation.graphs import Policy, Rollout
+from codesign_bench.simulation.processes import Processes, SharedMemory
 from codesign_bench.simulation.sampler import Sampler, SlotState
 from codesign_bench.tasks.base import Task
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Of the libraries below numpy: what is spread over cores are workers and shards."""
 
 
 @dataclass(frozen=True)
@@ -64,17 +44,9 @@ class WorkerPool:
         if workers < 0 or not groups:
             raise ConfigError(f"{workers} workers were asked for {len(groups)} groups; allowed are 0 and more for 1 and more.")
         self.groups, self.ledger = list(groups), ledger
-        count = min(workers, len(groups))
-        self._local = [group.build() for group in groups] if count == 0 else []
-        self._owner = [i % count for i in range(len(groups))] if count else []
-        self._workers: list[_Worker] = []
-        try:
-            for number in range(count):
-                self._workers.append(_Worker(number))
-            self._ask("build", list(groups))
-        except BaseException:
-            self.close()
-            raise
+        self.processes = Processes(min(workers, len(groups)))
+        """Of the groups; while none of them samples they can do other work."""
+        self._place()
 
     @property
     def slots(self) -> int:
@@ -82,7 +54,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        return [worker.pid for worker in self._workers]
+        return self.processes.pids
 
     def collect(self, policy: Policy | Sequence[Policy], steps: int) -> Rollout:
         """`steps` steps in every slot of every group, with one policy for all or one for each group."""
@@ -94,10 +66,7 @@ class WorkerPool:
     def rebuild(self, groups: Sequence[Group]) -> None:
         """As many other groups in the processes of the old ones: new designs and streams; open episodes are dropped."""
         self.groups = self._one_each(groups, "new groups")
-        if self._local:
-            self._local = [group.build() for group in groups]
-        else:
-            self._ask("build", self.groups)
+        self._place()
 
     def lend(self, slots: Sequence[Sequence[SlotState]]) -> None:
         """Gives the slots of every group to agents; see `Sampler.lend`."""
@@ -115,9 +84,7 @@ class WorkerPool:
         self._each("load_state_dict", [(state,) for state in self._one_each(states, "states")])
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.stop()
-        self._workers = []
+        self.processes.close()
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -130,141 +97,16 @@ class WorkerPool:
             raise ConfigError(f"{len(values)} {what} were given for {len(self.groups)} groups; allowed is one for each.")
         return list(values)
 
+    def _place(self) -> None:
+        self.processes.place(SAMPLER, [partial(_sampler, group) for group in self.groups])
+
     def _each(self, name: str, arguments: list[tuple[Any, ...]]) -> list[Any]:
         """Calls a method of every group's sampler, wherever it runs."""
-        if self._local:
-            return [getattr(sampler, name)(*mine) for sampler, mine in zip(self._local, arguments, strict=True)]
-        return self._ask(name, arguments)
-
-    def _ask(self, command: str, values: list[Any]) -> list[Any]:
-        """Sends every group's value to its worker and gathers the replies in the order of the groups. Everything is packed
-        before anything is sent; a worker that fails takes the pool down."""
-        shares = [{i: value for i, value in enumerate(values) if self._owner[i] == worker.number} for worker in self._workers]
-        messages = [pickle.dumps((command, share), protocol=pickle.HIGHEST_PROTOCOL) for share in shares]
-        results: dict[int, Any] = {}
-        waiting = {worker.connection: worker for worker in self._workers}
-        try:
-            for worker, message in zip(self._workers, messages, strict=True):
-                worker.send(message)
-            while waiting:
-                for ready in wait(list(waiting)):
-                    results.update(waiting.pop(ready).receive())  # type: ignore[call-overload]
-        except BaseException:
-            self.close()
-            raise
-        return [results[i] for i in sorted(results)]
+        return self.processes.call(name, SAMPLER, arguments)
 
 
-class _Worker:
-    """The parent's end of one process."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, os.getpid()), name=f"codesign-worker-{number}", daemon=True)
-        with environment(ONE_THREAD), _without_interrupts():
-            self._process.start()
-        theirs.close()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid or -1
-
-    def send(self, message: bytes) -> None:
-        try:
-            self.connection.send_bytes(message)
-        except (BrokenPipeError, ConnectionResetError):
-            raise self._death() from None
-
-    def receive(self) -> dict[int, Any]:
-        try:
-            ok, value = pickle.loads(self.connection.recv_bytes())
-        except (EOFError, ConnectionResetError):
-            raise self._death() from None
-        if not ok:
-            error = WorkerError(f"Worker {self.number} raised an error: {value.strip().splitlines()[-1]}.")
-            error.add_note(value)
-            raise error
-        result: dict[int, Any] = value
-        return result
-
-    def stop(self) -> None:
-        self.connection.close()
-        self._process.terminate()
-        self._process.join(timeout=1)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def _death(self) -> WorkerError:
-        self._process.join(timeout=2)
-        code = self._process.exitcode
-        name = signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}"
-        return WorkerError(f"Worker {self.number} (process {self.pid}) died with {name}; the other workers were stopped.")
+SAMPLER = "sampler"
 
 
-def _work(connection: Connection, parent: int) -> None:
-    """The worker's loop: a command in, a reply out, until the parent closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    die_with_parent(parent)
-    samplers: dict[int, Sampler] = {}
-    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            message = connection.recv_bytes()
-            try:
-                command, value = pickle.loads(message)
-                reply: tuple[bool, Any] = (True, _perform(command, value, samplers))
-            except Exception:
-                reply = (False, traceback.format_exc())
-            connection.send_bytes(pickle.dumps(reply, protocol=pickle.HIGHEST_PROTOCOL))
-
-
-def _perform(command: str, value: Any, samplers: dict[int, Sampler]) -> dict[int, Any]:
-    if command == "build":
-        samplers.update({i: group.build() for i, group in value.items()})
-        return dict.fromkeys(value)
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
-    return {i: getattr(samplers[i], command)(*arguments) for i, arguments in value.items()}
-
-
-def die_with_parent(parent: int) -> None:
-    """Asks Linux to kill this process when its parent is gone, however that happened."""
-    if sys.platform == "linux":
-        parent_death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(parent_death_signal, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-
-
-@contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """A process that is started here ignores Ctrl-C, which goes to the whole process group, from its first moment on: the
-    parent decides what to do. One that arrives in this process meanwhile is not lost."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def environment(values: dict[str, str]) -> Iterator[None]:
-    """These variables meanwhile, as they were afterwards."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
+def _sampler(group: Group, memory: SharedMemory) -> Sampler:
+    return group.build()

@@ -11,7 +11,7 @@ import torch
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method, part_of_batch
 from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.learning.networks import ValueConfig
@@ -19,6 +19,7 @@ from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from codesign_bench.simulation.workers import Group
+from codesign_bench.structured import Count
 from methods.continuous.controller import Controller, ControllerConfig
 from methods.continuous.distribution import DesignConfig, DesignDistribution
 from methods.continuous.parameters import DesignParameters
@@ -32,6 +33,7 @@ class ContinuousConfig:
     controller: ControllerConfig
     value: ValueConfig
     ppo: PPOConfig
+    inner_iterations: Count
 
 
 class Continuous(Method):
@@ -46,16 +48,21 @@ class Continuous(Method):
         self.task = context.task.with_expert()
         self.parameters = DesignParameters(self.task, config.design.range)
         self.distribution = DesignDistribution(self.parameters.size, config.design)
-        self.pairs, self.quota = antithetic_pairs(context.budget.batch, self.task.config.max_steps, context.groups)
+        self.pairs, self.quota = antithetic_pairs(
+            part_of_batch(context.budget, config.inner_iterations), self.task.config.max_steps, context.groups
+        )
         torch.manual_seed(context.streams.integer("networks"))
         self.controller = Controller(self.task, config.controller)
         self.value = GraphCritic(Normaliser(self.task.features.size), config.value)
-        self.ppo = PPO(self.controller, self.value, config.ppo, context.device)
         self.iteration = 0
         self.tried = np.zeros((0, self.parameters.size))
         self.pool = context.pool(self._groups([self.task.initial_design] * (2 * self.pairs)))
+        self.ppo = PPO(self.controller, self.value, config.ppo, context.device, self.pool.processes)
 
     def iterate(self) -> Iteration:
+        return Iteration.of_parts([self._learn() for _ in range(self.config.inner_iterations)])
+
+    def _learn(self) -> Iteration:
         """Every design of the population takes its quota from a fresh start; nothing is open between iterations."""
         window = self._window()
         noise = self.context.streams.generator("designs", self.iteration).standard_normal((self.pairs, self.parameters.size))

@@ -18,6 +18,7 @@ from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import JointMLP, NetworkConfig, Sizes, ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
+from codesign_bench.learning.value_scale import ValueScale
 from codesign_bench.simulation.episode import CONTROL
 from codesign_bench.tasks.base import Task
 
@@ -113,6 +114,11 @@ class FlatCritic(nn.Module):
         super().__init__()
         self.view, self.normaliser = view, normaliser
         self.network = JointMLP(view.size, mlp, 1, joints=1, init="linear")
+        self.scale = ValueScale()
+
+    @property
+    def output(self) -> tuple[Tensor, Tensor]:
+        return self.network.output
 
     def prepare(self, steps: Steps) -> Tensor:
         return torch.from_numpy(self.normaliser(self.view.flat(steps.features)))

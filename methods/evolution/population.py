@@ -2,20 +2,20 @@
 
 import copy
 import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.method import Context, Iteration
+from codesign_bench.learning.ppo import Losses
 from codesign_bench.simulation.episode import EpisodeRecord
 from methods.evolution.config import PopulationConfig
 from methods.evolution.random_design import viable_design
 from methods.evolution.selection import ranked
 from methods.evolution.species import Species
-
-LOSSES = ("policy", "value", "gradient_norm", "clipped")
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Population:
         self.generation, self.trained, self.next_number = 0, 0, 0
         self.fittest: Incumbent | None = None
         self.episodes: list[EpisodeRecord] = []
-        self.losses: list[list[float]] = []
+        self.losses: list[dict[str, float]] = []
 
     def newborn(self, design: Design, mutation: str, parent: Species | None = None) -> Species:
         """A species with a number of its own and fresh networks. It joins when the method puts it into `species`."""
@@ -74,7 +74,7 @@ class Population:
         fitness = np.array([species.fitness for species in self.species])
         alive = fitness[np.isfinite(fitness)]
         metrics = {
-            **dict(zip(LOSSES, np.mean(self.losses or [[float("nan")] * 4], axis=0).tolist(), strict=True)),
+            **{field.name: float(np.mean([update[field.name] for update in self.losses] or [math.nan])) for field in fields(Losses)},
             "fitness_best": best.fitness,
             "fitness_mean": float(alive.mean()) if len(alive) else float("nan"),
             "fitness_incumbent": self.fittest.fitness,
@@ -120,7 +120,7 @@ class Population:
         if state["incumbent"] is not None:
             self.fittest = Incumbent(**{**state["incumbent"], "design": Design.from_dict(state["incumbent"]["design"])})
         self.episodes = [EpisodeRecord(**row) for row in state["episodes"]]
-        self.losses = [list(row) for row in state["losses"]]
+        self.losses = [dict(row) for row in state["losses"]]
 
 
 def _birth(species: Species) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from typing import Any
 
 from codesign_bench.design.graph import Design
 from codesign_bench.experiment.method import Agent, Context
-from codesign_bench.learning.ppo import PPO
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.sampler import SlotState
 from codesign_bench.tasks.base import Task
 from methods.evolution.acting import single_policy
 from methods.evolution.config import PopulationConfig
 from methods.evolution.controller import Controller
+from methods.evolution.learner import Learner
 
 CHANGING = ("fitness", "episodes", "steps", "restarts")
 """What a species counts in the course of its life."""
@@ -46,15 +46,18 @@ class Species:
         self.restarts += 1
         self.fitness = math.nan
         config, task, streams, name = self.config, self.context.task, self.context.streams, (self.number, self.restarts)
-        self.controller = Controller(self.design, task, config.controller, config.value, streams.integer("networks", *name))
-        self.ppo = PPO(self.controller.actor, self.controller.critic, config.ppo, self.context.device)
-        self.shuffle = streams.generator("minibatches", *name)
+        seed, shuffle = streams.integer("networks", *name), streams.generator("minibatches", *name)
+        self.learner = Learner(self.design, task, config, self.context.device, seed, shuffle)
         slots = range(config.slots(self.context.budget, task.config.max_steps))
         self.slots = [SlotState.fresh(self.design, streams.sequence("starts", *name, slot)) for slot in slots]
 
     def inherit(self, parent: Species) -> None:
         """The parent's policy, value network and normaliser; optimisers stay fresh."""
         self.controller.load_state_dict(parent.controller.state_dict())
+
+    @property
+    def controller(self) -> Controller:
+        return self.learner.controller
 
     @property
     def open_return(self) -> float:
@@ -65,9 +68,7 @@ class Species:
         return {
             **{name: getattr(self, name) for name in ("number", "born", "mutation", "parent", *CHANGING)},
             "design": self.design.to_dict(),
-            "controller": self.controller.state_dict(),
-            "ppo": self.ppo.state_dict(),
-            "shuffle": self.shuffle.bit_generator.state,
+            "learner": self.learner.state_dict(),
             "slots": [slot.to_dict() for slot in self.slots],
         }
 
@@ -77,9 +78,7 @@ class Species:
         species = Species(config, context, state["number"], design, state["born"], state["mutation"], state["parent"])
         for name in CHANGING:
             setattr(species, name, state[name])
-        species.controller.load_state_dict(state["controller"])
-        species.ppo.load_state_dict(state["ppo"])
-        species.shuffle.bit_generator.state = state["shuffle"]
+        species.learner.load_state_dict(state["learner"])
         species.slots = [SlotState.from_dict(slot) for slot in state["slots"]]
         return species
 

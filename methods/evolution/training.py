@@ -4,19 +4,18 @@ Nothing here knows who selects: a cohort is a list of species.
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import asdict
 
 import numpy as np
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget, Context
-from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.ppo import LearningError
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
 from methods.evolution.acting import StackedPolicy, stacked_policy
 from methods.evolution.config import PopulationConfig
+from methods.evolution.learner import learn_side_by_side
 from methods.evolution.population import Population
 from methods.evolution.selection import DEAD, counted_iterations, fitness_of, mean_fitness
 from methods.evolution.species import Species
@@ -89,31 +88,28 @@ def train_generation(population: Population, sampler: CohortSampler) -> None:
 
 def train(
     cohort: Sequence[Species], sampler: CohortSampler, generation: int, inner_iterations: int
-) -> tuple[list[EpisodeRecord], list[list[float]]]:
+) -> tuple[list[EpisodeRecord], list[dict[str, float]]]:
     """One batch of PPO for every member, or several that share its steps; its fitness is what it earned meanwhile. Returns
     the episodes that ended and the losses of all updates."""
     counted = counted_iterations(inner_iterations)
     earned: list[list[float]] = [[] for _ in cohort]
     episodes: list[EpisodeRecord] = []
-    losses: list[list[float]] = []
+    losses: list[dict[str, float]] = []
     for species in cohort:
         species.episodes = 0
     for inner in range(inner_iterations):
         rollouts = sampler.collect(cohort, generation, inner)
-        for species, rollout, mine in zip(cohort, rollouts, earned, strict=True):
-            steps, bootstrap = steps_of_rollout(rollout, species.context.task.space)
+        updates = learn_side_by_side([species.learner for species in cohort], rollouts, sampler.pool.processes)
+        for species, rollout, update, mine in zip(cohort, rollouts, updates, earned, strict=True):
             species.steps += rollout.num_steps
             species.episodes += len(rollout.episodes)
             episodes += rollout.episodes
-            try:
-                update = species.ppo.learn(rollout, steps, bootstrap, species.shuffle)
-            except LearningError:  # one species that cannot learn must not end the run of all
+            if update is None:  # one species that cannot learn must not end the run of all
                 mine.append(DEAD)
                 continue
-            species.controller.update_normaliser(steps)
             if inner in counted:
                 mine.append(fitness_of(rollout.episodes, species.open_return))
-            losses.append(list(astuple(update)))
+            losses.append(asdict(update))
     for species, mine in zip(cohort, earned, strict=True):
         species.fitness = mean_fitness(mine)
     return episodes, losses

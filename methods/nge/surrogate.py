@@ -18,6 +18,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.learning.batch import Steps, steps_of
 from codesign_bench.learning.forest import Forest
+from codesign_bench.learning.memory import without_compiler_folder
 from codesign_bench.learning.networks import GNN
 from codesign_bench.simulation.graphs import DesignTable
 from codesign_bench.structured import Count, NotNegative, Positive
@@ -77,7 +78,8 @@ class Surrogate:
         self.space, self.config = space, config
         torch.manual_seed(seed)
         self.network = Network(space)
-        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=config.lr)
+        with without_compiler_folder():
+            self.optimiser = torch.optim.Adam(self.network.parameters(), lr=config.lr)
         self.records: dict[int, Record] = {}
 
     def note(self, measured: Sequence[tuple[int, Design, float]]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method
+from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method, part_of_batch
 from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import NUM_STAGES, steps_of_rollout
 from codesign_bench.learning.networks import Init, ValueConfig
@@ -16,7 +16,7 @@ from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
-from codesign_bench.structured import Natural
+from codesign_bench.structured import Count, Natural
 from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
 
@@ -55,6 +55,7 @@ class Transform2ActConfig:
     jsmlp: JSMLPConfig
     value: ValueConfig
     ppo: PPOConfig
+    inner_iterations: Count
 
 
 class Transform2Act(Method):
@@ -71,12 +72,15 @@ class Transform2Act(Method):
         torch.manual_seed(context.streams.integer("networks"))
         self.policy = Transform2ActPolicy(self.task, config.skeleton, config.attribute, config.execution, config.jsmlp.init)
         self.value = GraphCritic(Normaliser(self.task.features.size + NUM_STAGES), config.value, sees_stage=True)
-        self.ppo = PPO(self.policy, self.value, config.ppo, context.device)
+        self.pool = context.pool(_groups(self.task, self.steps, context, config.inner_iterations))
+        self.ppo = PPO(self.policy, self.value, config.ppo, context.device, self.pool.processes)
         self.shuffle = context.streams.generator("minibatches")
-        self.pool = context.pool(_groups(self.task, self.steps, context))
-        self.steps_per_slot = context.budget.batch // self.pool.slots
+        self.steps_per_slot = part_of_batch(context.budget, config.inner_iterations) // self.pool.slots
 
     def iterate(self) -> Iteration:
+        return Iteration.of_parts([self._learn() for _ in range(self.config.inner_iterations)])
+
+    def _learn(self) -> Iteration:
         rollout = self.pool.collect(self.policy.acting(), self.steps_per_slot)
         steps, bootstrap = steps_of_rollout(rollout, self.task.space)
         losses = self.ppo.learn(rollout, steps, bootstrap, self.shuffle)
@@ -107,12 +111,14 @@ class Transform2Act(Method):
         self.pool.close()
 
 
-def _groups(task: Task, steps: TransformSteps, context: Context) -> list[Group]:
-    """batch / 1000 slots, divided over the groups: a slot's share of a batch is the longest episode."""
-    batch, longest = context.budget.batch, task.config.max_steps
+def _groups(task: Task, steps: TransformSteps, context: Context, inner_iterations: int) -> list[Group]:
+    """batch / 1000 slots, divided over the groups: a slot's share of a batch, or of a part of it, is the longest episode."""
+    batch, longest = part_of_batch(context.budget, inner_iterations), task.config.max_steps
     slots = max(batch // longest, context.groups)
     if batch % slots:
-        raise ConfigError(f"budget.batch is {batch}; allowed are multiples of {slots}, the number of slots.")
+        raise ConfigError(
+            f"budget.batch is {batch * inner_iterations}; allowed are multiples of {slots * inner_iterations}, the number of slots."
+        )
     sizes = [len(part) for part in np.array_split(np.arange(slots), context.groups)]
     return [Group(task, size, context.streams.sequence("sampler", i), steps) for i, size in enumerate(sizes)]
 

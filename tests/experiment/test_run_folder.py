@@ -207,7 +207,7 @@ def test_numbers_survive_the_file(toy: Toys) -> None:
     config = tiny(Path(toy()["results"]), "method.ppo.policy_lr=1e-5", "method.ppo.value_lr=3e-17")
     folder = RunFolder.of(config)
     with folder.locked():
-        folder.write_configuration(config, [])
+        folder.write_configuration(config, [], "mkl")
     written = yaml.safe_load((folder.path / "config.yaml").read_text())
     assert (written["method"]["ppo"]["policy_lr"], written["method"]["ppo"]["value_lr"]) == (1e-5, 3e-17)
     assert configuration_hash(written) == configuration_hash(config)

@@ -23,7 +23,8 @@ from codesign_bench.experiment.method import Agent, Context
 from codesign_bench.experiment.run_folder import configuration_hash
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
-from codesign_bench.learning.ppo import PPO, LearningError
+from codesign_bench.learning.ppo import LearningError
+from codesign_bench.learning.shards import Shard
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.simulation.sampler import Sampler
@@ -201,12 +202,12 @@ def test_a_loss_that_is_not_finite_names_the_step_and_leaves_a_dump(tmp_path: Pa
 
 def test_gradients_that_are_not_finite_never_reach_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ratio that overflows where the clip hides it: the loss is finite, its gradient 0 * inf."""
-    log_prob = PPO._log_prob
+    log_prob = Shard._log_prob
 
-    def overflowing(self: PPO, batch: Any, shard: Any, *rest: Any) -> Any:
-        return log_prob(self, batch, shard, *rest) + 100.0 * (batch.advantage[shard] > 0)
+    def overflowing(self: Shard, batch: Any, chosen: Any, *rest: Any) -> Any:
+        return log_prob(self, batch, chosen, *rest) + 100.0 * (batch.advantage[chosen] > 0)
 
-    monkeypatch.setattr(PPO, "_log_prob", overflowing)
+    monkeypatch.setattr(Shard, "_log_prob", overflowing)
     config = tiny(tmp_path, "method.ppo.minibatch=200", "method.ppo.passes=1")
     with pytest.raises(LearningError):
         runner.run(config)

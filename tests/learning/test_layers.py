@@ -18,7 +18,8 @@ from torch import nn
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.learning.batch import steps_of_rollout
-from codesign_bench.learning.layers import GraphConv, fitting_layers, make_layer
+from codesign_bench.learning.graph_conv import GraphConv
+from codesign_bench.learning.layers import fitting_layers, make_layer
 from codesign_bench.learning.networks import GNN, ValueConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.workers import Group, WorkerPool
@@ -67,6 +68,10 @@ def test_graph_conv_is_that_of_pytorch_geometric_on_forests_and_edges(name: str)
     expected = theirs(x, forest.edge_index).relu()
     torch.testing.assert_close(mine(x, forest), expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(mine(x, forest.edge_index), expected, rtol=0, atol=1e-12)
+    assert isinstance(mine.original(), torch_geometric.nn.GraphConv)
+    random_state = torch.get_rng_state()
+    mine.original()
+    assert torch.equal(torch.get_rng_state(), random_state)
 
 
 # ---- any other --------------------------------------------------------------------------------------------------------

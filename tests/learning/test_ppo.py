@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +13,13 @@ import pytest
 import torch
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.learning import ppo as ppo_module
 from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import Steps, steps_of_rollout
 from codesign_bench.learning.gae import advantages
-from codesign_bench.learning.ppo import PPO, LearningError, PPOConfig, minibatches
+from codesign_bench.learning.ppo import PPO, LearningError, PPOConfig, _advantages_and_targets, minibatches
+from codesign_bench.learning.vectors import new_vectors
 from codesign_bench.simulation.graphs import Rollout
+from codesign_bench.simulation.processes import Processes
 from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import Transform2ActPolicy
@@ -104,7 +107,7 @@ def test_advantages_of_a_rollout_with_every_kind_of_end() -> None:
     assert not (rollout.terminated | rollout.truncated)[-1].all(), "some episodes are cut by the end of the batch"
     rng = np.random.default_rng(1)
     value, bootstrap = rng.normal(size=rollout.reward.shape), rng.normal(size=rollout.reward.shape[1] + len(rollout.truncations))
-    advantage, target = ppo_module._advantages_and_targets(rollout, value.ravel(), bootstrap, CONFIG)
+    advantage, target = _advantages_and_targets(rollout, value.ravel(), bootstrap, CONFIG)
     expected = naive_gae(rollout, value, bootstrap, CONFIG.gamma, CONFIG.gae_lambda)
     np.testing.assert_allclose(advantage, expected, rtol=0, atol=1e-12)
     np.testing.assert_allclose(target, expected + value, rtol=0, atol=1e-12)
@@ -207,13 +210,19 @@ def test_ratio_is_one_on_the_first_minibatch(monkeypatch: pytest.MonkeyPatch) ->
     assert abs(losses.policy) < 1e-4, "minus the mean of standardised advantages"
 
 
-def test_every_policy_parameter_is_stepped_in_every_minibatch() -> None:
+def test_every_policy_parameter_is_stepped_in_every_minibatch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Adam's momentum moves the transform policies during minibatches that hold only execution steps."""
     task, policy, value, rollout = material()
     steps, bootstrap = steps_of_rollout(rollout, task.space)
     ppo = PPO(policy, value, replace(CONFIG, passes=1))
     history = [weights(policy)]
-    ppo.policy_optimiser.register_step_post_hook(lambda *_: history.append(weights(policy)))
+    step = ppo.shards.step
+
+    def recorded(*arguments: Any) -> None:
+        step(*arguments)
+        history.append(weights(policy))
+
+    monkeypatch.setattr(ppo.shards, "step", recorded)
     ppo.learn(rollout, steps, bootstrap, np.random.default_rng(0))
     parts = minibatches(steps.stage, CONFIG.minibatch, np.random.default_rng(0))
     assert len(history) == 1 + len(parts)
@@ -224,16 +233,13 @@ def test_every_policy_parameter_is_stepped_in_every_minibatch() -> None:
         for i in range(first, len(parts)):
             moved = [not torch.equal(a, b) for name, a, b in zip(names, history[i], history[i + 1], strict=True) if name.startswith(sub)]
             assert all(moved), f"{sub} in minibatch {i}"
-    state = ppo.policy_optimiser.state_dict()["state"]
-    assert {int(entry["step"]) for entry in state.values()} == {len(parts)}
-    assert sum(entry["exp_avg"].numel() for entry in state.values()) == sum(p.numel() for p in policy.parameters())
+    assert ppo.updates == len(parts)
 
 
-def test_number_of_steps_of_both_optimisers() -> None:
+def test_number_of_updates() -> None:
     task, policy, value, rollout = material()
     ppo = learn(policy, value, rollout, task, replace(CONFIG, passes=3))
-    for optimiser in (ppo.policy_optimiser, ppo.value_optimiser):
-        assert {int(entry["step"]) for entry in optimiser.state_dict()["state"].values()} == {3 * round(rollout.num_steps / 32)}
+    assert ppo.updates == 3 * round(rollout.num_steps / 32)
 
 
 def gradients_of_the_policy(policy: Any, value: Any, rollout: Rollout, task: Task, config: PPOConfig) -> tuple[list[torch.Tensor], float]:
@@ -241,9 +247,13 @@ def gradients_of_the_policy(policy: Any, value: Any, rollout: Rollout, task: Tas
     found: list[list[torch.Tensor]] = []
     steps, bootstrap = steps_of_rollout(rollout, task.space)
     ppo = PPO(policy, value, config)
-    ppo.policy_optimiser.register_step_pre_hook(
-        lambda *_: found.append([p.grad.clone() for p in ppo.policy_optimiser.param_groups[0]["params"]])
-    )
+    step = ppo.shards.step
+
+    def recorded(scale: float, *rest: Any) -> None:
+        found.append([ppo.shards.policy.total * scale])
+        step(scale, *rest)
+
+    ppo.shards.step = recorded  # type: ignore[method-assign]
     norm = ppo.learn(rollout, steps, bootstrap, np.random.default_rng(0)).gradient_norm
     return found[0], norm
 
@@ -288,34 +298,32 @@ def test_normalisers_are_frozen_while_learning() -> None:
     assert added == [int((nodes == stage).sum()) for stage in range(3)] + [len(nodes)], "each sees the nodes of its own stage"
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------------
+# ---- processes -------------------------------------------------------------------------------------------------------
 
 
-class Serial:
-    """Stands in for the thread pool: one thing after the other, in this thread."""
-
-    def __init__(self, workers: int) -> None: ...
-
-    def __enter__(self) -> Serial:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def map(self, function: Any, items: Any) -> list[Any]:
-        return [function(item) for item in items]
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As the runner sets it, and as every other process has it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3])
-def test_results_do_not_depend_on_the_number_of_threads(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_number_of_processes(shards: int, one_thread: None) -> None:
     task, policy, value, rollout = material()
     config = replace(CONFIG, shards=shards)
-    threaded, serial = copy.deepcopy((policy, value)), copy.deepcopy((policy, value))
-    learn(*threaded, rollout, task, config)
-    with monkeypatch.context() as patch:
-        patch.setattr(ppo_module, "ThreadPoolExecutor", Serial)
-        learn(*serial, rollout, task, config)
-    for a, b in zip(weights(threaded[0]) + weights(threaded[1]), weights(serial[0]) + weights(serial[1]), strict=True):
-        assert torch.equal(a, b)
+    steps, bootstrap = steps_of_rollout(rollout, task.space)
+    expected, losses = copy.deepcopy((policy, value)), []
+    losses.append(PPO(*expected, config).learn(rollout, steps, bootstrap, np.random.default_rng(0)))
+    for count in (1, 2):
+        found = copy.deepcopy((policy, value))
+        with contextlib.closing(Processes(count)) as processes:
+            losses.append(PPO(*found, config, "cpu", processes).learn(rollout, steps, bootstrap, np.random.default_rng(0)))
+        for a, b in zip(weights(expected[0]) + weights(expected[1]), weights(found[0]) + weights(found[1]), strict=True):
+            assert torch.equal(a, b)
+    assert losses[0] == losses[1] == losses[2]
 
 
 def test_shards_sum_to_the_gradient_of_the_minibatch() -> None:
@@ -369,3 +377,101 @@ def test_a_gradient_that_is_not_finite_stops_learning_and_leaves_the_weights() -
 def test_bad_configurations(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="allowed"):
         replace(CONFIG, **change)
+
+
+# ---- optimisers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_the_step_is_that_of_torch(shards: int) -> None:
+    """Bit by bit, with the fused Adam on one vector."""
+    generator = torch.Generator().manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.randn(size, generator=generator)) for size in ((50, 70), (4001,), (3,))]
+    twin = torch.nn.Parameter(torch.cat([p.detach().ravel() for p in parameters]))
+    optimiser, vectors = torch.optim.Adam([twin], lr=3e-3, fused=True), new_vectors(parameters, shards)
+    for count in range(1, 6):
+        gradients = [torch.randn(len(twin), generator=generator) for _ in range(shards)]
+        vectors.gradients.copy_(torch.stack(gradients))
+        twin.grad = sum(gradients[1:], gradients[0].clone())
+        norm = float(torch.nn.utils.clip_grad_norm_([twin], 10.0))
+        assert np.sqrt(sum(vectors.sum_gradients(part, shards) for part in range(shards))) == pytest.approx(norm, rel=1e-5)
+        scale = float(torch.clamp(10.0 / (torch.tensor(norm) + 1e-6), max=1.0))
+        optimiser.step()
+        for part in range(shards):
+            vectors.step(part, scale, 3e-3, count)
+        assert torch.equal(vectors.values, twin.detach())
+    assert all(p.data_ptr() >= vectors.values.data_ptr() for p in parameters)
+
+
+def test_a_gradient_that_is_missing_is_zero() -> None:
+    one, other = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2))
+    vectors = new_vectors([one, other], 1)
+    vectors.take(0, (2 * one).sum() + other.sum())
+    assert vectors.gradients.tolist() == [[2, 2, 2, 1, 1]]
+    vectors.take(0, (3 * one).sum())
+    assert vectors.gradients.tolist() == [[3, 3, 3, 0, 0]]
+
+
+# ---- how far one batch may move a policy -----------------------------------------------------------------------------
+
+
+def test_a_batch_is_left_when_the_policy_is_too_far_away() -> None:
+    task, policy, value, rollout = material()
+    steps, bootstrap = steps_of_rollout(rollout, task.space)
+    quick = replace(CONFIG, policy_lr=1e-2, passes=5)
+    free = PPO(*copy.deepcopy((policy, value)), quick)
+    assert free.learn(rollout, steps, bootstrap, np.random.default_rng(0)).passes == 5
+    bound = PPO(policy, value, replace(quick, kl_limit=0.01))
+    losses = bound.learn(rollout, steps, bootstrap, np.random.default_rng(0))
+    assert 0 < losses.passes < 5
+    assert 0 < bound.updates < free.updates
+    assert bound.updates == round(losses.passes * round(rollout.num_steps / CONFIG.minibatch))
+
+
+# ---- values on a scale of their own ----------------------------------------------------------------------------------
+
+
+def test_predictions_stay_when_the_scale_moves() -> None:
+    task, _, value, rollout = material()
+    steps, _ = steps_of_rollout(rollout, task.space)
+    forest, rows = steps.forest(np.arange(steps.num_steps))
+
+    def predictions() -> np.ndarray:
+        with torch.no_grad():
+            return value.scale.values(value.values(value.prepare(steps), forest, torch.from_numpy(rows)).double().numpy())
+
+    rng = np.random.default_rng(0)
+    value.scale.update(rng.normal(100, 20, 1000), *value.output)
+    assert value.scale.mean.item() == pytest.approx(100, abs=2)
+    assert value.scale.deviation.item() == pytest.approx(20, abs=2)
+    before = predictions()
+    value.scale.update(rng.normal(400, 70, 1000), *value.output)
+    assert value.scale.mean.item() > 110
+    np.testing.assert_allclose(predictions(), before, rtol=1e-4)
+    targets = rng.normal(200, 50, 100)
+    np.testing.assert_allclose(value.scale.values(value.scale.normalised(targets)), targets)
+
+
+def test_a_critic_learns_large_returns_on_their_own_scale() -> None:
+    """Returns of a thousand are out of reach of a plain critic within a few updates."""
+    task, policy, value, rollout = material()
+    far = replace(rollout, reward=rollout.reward + 100)
+    steps, bootstrap = steps_of_rollout(far, task.space)
+    errors = {}
+    for normalised in (False, True):
+        critic = copy.deepcopy(value)
+        ppo = PPO(copy.deepcopy(policy), critic, replace(CONFIG, normalise_values=normalised, gae_lambda=1.0, gamma=0.95, value_lr=3e-3))
+        for i in range(10):
+            ppo.learn(far, steps, bootstrap, np.random.default_rng(i))
+        value_now, last = (ppo._raw(ppo._outputs(those)) for those in (steps, bootstrap))
+        _, target = _advantages_and_targets(far, value_now, last, ppo.config)
+        errors[normalised] = abs(value_now.mean() / target.mean() - 1)
+    assert errors[True] < 0.1
+    assert errors[False] > 0.5
+
+
+def test_a_critic_without_a_scale_cannot_be_normalised() -> None:
+    _, policy, value, _ = material()
+    del value.scale
+    with pytest.raises(ConfigError, match="only false is allowed"):
+        PPO(policy, value, replace(CONFIG, normalise_values=True))

@@ -17,6 +17,7 @@ from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning.ppo import PPO
 from codesign_bench.simulation.budget import Ledger
 from methods.evolution.controller import Controller
 from methods.evolution.species import Species
@@ -71,6 +72,13 @@ def begin(method: Any) -> list[Species]:
 
 def weights(species: Species) -> dict[str, Any]:
     return copy.deepcopy(species.controller.state_dict())
+
+
+def is_fresh(ppo: PPO) -> bool:
+    """No step, no moments."""
+    state = ppo.state_dict()
+    moments = [state[network][name] for network in ("policy", "value") for name in ("mean", "square")]
+    return ppo.updates == 0 and not any(bool(moment.any()) for moment in moments)
 
 
 def untrained(species: Species) -> dict[str, Any]:

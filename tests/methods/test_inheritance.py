@@ -16,7 +16,7 @@ from codesign_bench.simulation.graphs import Rollout
 from methods.evolution.controller import FlatView
 from methods.evolution.species import Species
 from methods.evolution.training import train
-from tests.methods.population import begin, equal, generations, make, small, untrained, weights
+from tests.methods.population import begin, equal, generations, is_fresh, make, small, untrained, weights
 
 # ---- a species is a PPO run ---------------------------------------------------------------------------------------------
 
@@ -65,11 +65,11 @@ def test_a_survivor_is_an_uninterrupted_ppo_run(name: str) -> None:
         assert len(rollouts[species.number]) == 3
         for rollout in rollouts[species.number]:
             steps, bootstrap = steps_of_rollout(rollout, method.context.task.space)
-            twin.ppo.learn(rollout, steps, bootstrap, twin.shuffle)
+            twin.learner.ppo.learn(rollout, steps, bootstrap, twin.learner.shuffle)
             twin.controller.update_normaliser(steps)
         must_equal(weights(species), weights(twin), "a survivor")
-        must_equal(species.ppo.state_dict(), twin.ppo.state_dict(), "a survivor's optimisers")
-        assert species.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 3 * 2 * 1
+        must_equal(species.learner.ppo.state_dict(), twin.learner.ppo.state_dict(), "a survivor's optimisers")
+        assert species.learner.ppo.updates == 3 * 2 * 1
 
 
 @pytest.mark.parametrize("slots", [2, 3])  # three do not divide evenly over the two groups
@@ -127,24 +127,24 @@ def test_a_child_of_nge_has_its_parents_networks_and_fresh_optimisers(operator: 
     assert child.mutation == operator
     must_equal(weights(child), before, "a child's networks")
     assert child.controller.normaliser.count == parent.controller.normaliser.count > 0
-    for optimiser in (child.ppo.policy_optimiser, child.ppo.value_optimiser):
-        assert not optimiser.state_dict()["state"]  # no step, no moments
-    assert parent.ppo.policy_optimiser.state_dict()["state"][0]["step"] == 2
+    assert is_fresh(child.learner.ppo)
+    assert parent.learner.ppo.updates == 2
+    assert not is_fresh(parent.learner.ppo)
 
 
 def test_a_child_and_its_parent_share_nothing() -> None:
     method, child, parent, before = with_child("nge")
-    optimisers = copy.deepcopy(parent.ppo.state_dict())
-    assert set(optimisers) >= {"policy_optimiser", "value_optimiser"}
+    optimisers = copy.deepcopy(parent.learner.ppo.state_dict())
+    assert optimisers["policy"]["mean"].any()
     other = next(species for species in method.population.species if species not in (child, parent))
     train([child, other], method.sampler, 1, 1)
     must_equal(weights(parent), before, "a parent whose child was trained")
-    must_equal(parent.ppo.state_dict(), optimisers, "the optimisers of a parent")
+    must_equal(parent.learner.ppo.state_dict(), optimisers, "the optimisers of a parent")
     assert not equal(weights(child)["actor"], before["actor"])
-    after, optimisers = weights(child), copy.deepcopy(child.ppo.state_dict())
+    after, optimisers = weights(child), copy.deepcopy(child.learner.ppo.state_dict())
     train([parent, other], method.sampler, 1, 1)
     must_equal(weights(child), after, "a child whose parent was trained")
-    must_equal(child.ppo.state_dict(), optimisers, "the optimisers of a child")
+    must_equal(child.learner.ppo.state_dict(), optimisers, "the optimisers of a child")
 
 
 def test_first_actions_come_from_the_inherited_policy() -> None:
@@ -209,7 +209,7 @@ def test_a_child_of_ess_starts_from_nothing(operator: str) -> None:
 def test_a_child_of_ess_can_inherit_if_its_skeleton_is_its_parents(operator: str) -> None:
     _, child, _, before = with_child("ess", "method.inherit_if_same_topology=true", *OPERATORS[operator])
     assert equal(weights(child), before) == (operator == "perturb")
-    assert not child.ppo.policy_optimiser.state_dict()["state"]
+    assert is_fresh(child.learner.ppo)
 
 
 def test_strict_ess_restarts_everyone() -> None:
@@ -218,8 +218,7 @@ def test_strict_ess_restarts_everyone() -> None:
     first = {species.number: untrained(species) for species in method.population.species}
     for species in begin(method):
         must_equal(weights(species), untrained(species), "a controller that starts from scratch")
-        for optimiser in (species.ppo.policy_optimiser, species.ppo.value_optimiser):
-            assert not optimiser.state_dict()["state"]
+        assert is_fresh(species.learner.ppo)
         if species.born == 0:
             assert species.restarts == 1
             assert not equal(weights(species), first[species.number]), "a seed of its own each time"

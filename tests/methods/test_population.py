@@ -24,7 +24,7 @@ from codesign_bench.structured import merged
 from methods.evolution import reproduction, training
 from methods.evolution.selection import DEAD, select
 from methods.evolution.species import Species
-from tests.methods.population import begin, equal, generations, make, small, tables, untrained, weights
+from tests.methods.population import begin, equal, generations, is_fresh, make, small, tables, untrained, weights
 
 METHODS = ("nge", "ess", "rgs")
 
@@ -270,7 +270,7 @@ def test_random_graph_search_can_redraw(every: int, designs: int) -> None:
         for species in cohort:
             redrawn = species.number not in seen
             assert equal(weights(species), untrained(species)) == redrawn
-            assert (not species.ppo.policy_optimiser.state_dict()["state"]) == redrawn
+            assert is_fresh(species.learner.ppo) == redrawn
         return collect(cohort, *moment)
 
     method.sampler.collect = collected
@@ -311,8 +311,8 @@ def test_a_first_fitness_that_is_not_a_number_can_be_beaten(monkeypatch: pytest.
 def test_optimisers_are_of_their_own() -> None:
     method = make(small("nge"))
     begin(method)
-    assert len({id(species.ppo) for species in method.population.species}) == 4
-    assert all(isinstance(species.ppo, PPO) for species in method.population.species)
+    assert len({id(species.learner.ppo) for species in method.population.species}) == 4
+    assert all(isinstance(species.learner.ppo, PPO) for species in method.population.species)
     actors = [weights(species)["actor"] for species in method.population.species]
     assert not any(equal(actors[0], other) for other in actors[1:])  # independent seeds
 

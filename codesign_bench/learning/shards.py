@@ -1,0 +1,260 @@
+"""Steps of a policy and a value network on minibatches, computed side by side in the processes that otherwise sample.
+
+A minibatch is cut into shards, a network's vector into as many parts; shards are summed in their order. The result depends on how many
+there are, not on where they are computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from codesign_bench.arrays import Array
+from codesign_bench.design.space import DesignSpace
+from codesign_bench.learning import products
+from codesign_bench.learning.batch import Steps
+from codesign_bench.learning.forest import Forest, filled_up
+from codesign_bench.learning.memory import keep_freed_memory
+from codesign_bench.learning.value_scale import ValueScale
+from codesign_bench.learning.vectors import Vectors, layout_of_vectors, new_vectors, tensors, values_of
+from codesign_bench.simulation.processes import Layout, Processes, SharedMemory, layout_of
+
+
+class Actor(Protocol):
+    """What PPO needs of a policy besides being an nn.Module."""
+
+    def prepare(self, steps: Steps) -> list[Tensor]:
+        """Normalised inputs of a whole batch, computed once, for each of its networks."""
+
+    def log_prob(self, prepared: list[Tensor], steps: Steps, actions: Tensor, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
+        """[graphs]: log-probability of the steps `chosen`, which are all of one stage, with their forest and its rows. It sees all of
+        `steps` but their features. The forest may have more graphs than there are steps, after theirs."""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def to(self, device: torch.device) -> Any: ...
+
+
+class Critic(Protocol):
+    """What PPO needs of a value network; `scale`, and the weight and bias of its `output` layer, only to normalise values."""
+
+    scale: ValueScale
+
+    @property
+    def output(self) -> tuple[Tensor, Tensor]: ...
+
+    def prepare(self, steps: Steps) -> Tensor: ...
+
+    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
+        """[graphs]"""
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def to(self, device: torch.device) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is learned from; advantages and targets follow when the values are known (`Shards.set_targets`)."""
+
+    steps: Steps
+    actions: Tensor
+    old_log_prob: Tensor
+    advantage: Tensor
+    target: Tensor
+    actor_input: list[Tensor]
+    critic_input: Tensor
+
+
+class Sums(NamedTuple):
+    """What a shard adds to the means over its minibatch: the losses, the share of steps whose ratio was outside the clip range, and the
+    distance (KL divergence) of the policy from the one that acted."""
+
+    policy_loss: float
+    value_loss: float
+    clipped: float
+    kl: float
+
+
+class Shard:
+    """One shard's part of the work, wherever it is done."""
+
+    def __init__(self, number: int, actor: Actor, critic: Critic, clip: float, policy: Vectors, value: Vectors) -> None:
+        self.number, self.actor, self.critic, self.clip, self.policy, self.value = number, actor, critic, clip, policy, value
+        self.batch: Batch | None = None
+
+    def load(self, batch: Batch) -> None:
+        self.batch = batch
+
+    @torch.no_grad()
+    def values(self, chunks: Sequence[Array]) -> list[Array]:
+        """Of the steps of each chunk, as the critic gives them."""
+        assert self.batch is not None
+        steps, prepared = self.batch.steps, self.batch.critic_input
+        found = [self.critic.values(prepared, *forest_of(steps, chunk, prepared.device)) for chunk in chunks]
+        return [values[: len(chunk)].cpu().numpy() for values, chunk in zip(found, chunks, strict=True)]
+
+    def gradients(self, chosen: Array, size: int) -> Sums:
+        """Of the losses of the steps `chosen`, which are sorted by stage, divided by the `size` of the minibatch."""
+        batch = self.batch
+        assert batch is not None
+        forest, rows = forest_of(batch.steps, chosen, batch.actions.device)
+        shift = self._log_prob(batch, chosen, forest, rows) - batch.old_log_prob[chosen]
+        ratio = torch.exp(shift)
+        advantage = batch.advantage[chosen]
+        low, high = 1 - self.clip, 1 + self.clip
+        policy_loss = -torch.min(ratio * advantage, ratio.clamp(low, high) * advantage).sum() / size
+        self.policy.take(self.number, policy_loss)
+        value = self.critic.values(batch.critic_input, forest, rows)[: len(chosen)]
+        value_loss = ((value - batch.target[chosen]) ** 2).sum() / size
+        self.value.take(self.number, value_loss)
+        with torch.no_grad():
+            clipped = ((ratio < low) | (ratio > high)).sum().item() / size
+            kl = (ratio - 1 - shift).sum().item() / size
+        return Sums(policy_loss.item(), value_loss.item(), clipped, kl)
+
+    def sum_gradients(self, shards: int) -> float:
+        """In this shard's parts of the vectors; returns the square of the policy's norm there."""
+        self.value.sum_gradients(self.number, shards)
+        return self.policy.sum_gradients(self.number, shards)
+
+    def step(self, policy_scale: float, policy_rate: float, value_rate: float, count: int) -> None:
+        self.policy.step(self.number, policy_scale, policy_rate, count)
+        self.value.step(self.number, 1.0, value_rate, count)
+
+    def _log_prob(self, batch: Batch, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
+        """Log-probabilities of steps that may be of different stages."""
+        stage = batch.steps.stage[chosen]
+        if stage[0] == stage[-1]:
+            return self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, chosen, forest, rows)[: len(chosen)]
+        parts = []
+        for part in np.split(chosen, np.flatnonzero(np.diff(stage)) + 1):
+            part_forest, part_rows = forest_of(batch.steps, part, batch.actions.device)
+            found = self.actor.log_prob(batch.actor_input, batch.steps, batch.actions, part, part_forest, part_rows)
+            parts.append(found[: len(part)])
+        return torch.cat(parts)
+
+
+class Shards:
+    """All shards of the minibatches of one pair of networks: in this process, one after the other, or in others."""
+
+    def __init__(self, actor: Actor, critic: Critic, clip: float, count: int, device: torch.device, processes: Processes | None) -> None:
+        """Processes are used if they have any, and only on the CPU."""
+        actor.to(device)
+        critic.to(device)
+        self.count, networks = count, (list(actor.parameters()), list(critic.parameters()))
+        self._processes = processes if processes is not None and processes.count and device.type == "cpu" else None
+        if self._processes is None:
+            self.policy, self.value = (new_vectors(parameters, count) for parameters in networks)
+            self._here = [Shard(number, actor, critic, clip, self.policy, self.value) for number in range(count)]
+        else:
+            memory, values = self._processes.memory, [values_of(parameters) for parameters in networks]
+            layouts = [layout_of_vectors(len(mine), count) for mine in values]
+            starts = [memory.reserve(layout) for layout in layouts]
+            arrays = [tensors(memory.arrays(layout, start)) for layout, start in zip(layouts, starts, strict=True)]
+            for mine, shared in zip(values, arrays, strict=True):
+                shared["values"].copy_(mine)
+            self._name = f"shard {starts}"
+            remote = [partial(_remote_shard, number, actor, critic, clip, layouts, starts) for number in range(count)]
+            self._processes.place(self._name, remote)  # as they are before their parameters become views of a vector
+            self.policy, self.value = (Vectors(p, shared) for p, shared in zip(networks, arrays, strict=True))
+        self.targets = (torch.empty(0), torch.empty(0))
+        """Advantages and targets of the batch, as the shards see them."""
+
+    def load(self, batch: Batch) -> None:
+        """What the minibatches are taken from."""
+        self.targets = batch.advantage, batch.target
+        if self._processes is None:
+            self._each("load", [(batch,)] * self.count)
+            return
+        arrays, memory = _arrays_of(batch), self._processes.memory
+        layout = layout_of(arrays)
+        shared = memory.arrays(layout, memory.reserved)
+        for name, array in arrays.items():
+            shared[name][...] = array
+        self.targets = torch.from_numpy(shared["advantage"]), torch.from_numpy(shared["target"])
+        self._each("load_shared", [(batch.steps.space, layout, memory.reserved)] * self.count)
+
+    def set_targets(self, advantage: Array, target: Array) -> None:
+        """[steps] each, for the steps that were loaded."""
+        for mine, given in zip(self.targets, (advantage, target), strict=True):
+            mine.copy_(torch.from_numpy(given.astype(np.float32, copy=False)))
+
+    def values(self, steps: int, chunk: int = 1024) -> Array:
+        """[steps] float64, of the steps that were loaded, without gradients."""
+        chunks = [np.arange(i, min(i + chunk, steps)) for i in range(0, steps, chunk)]
+        found = self._each("values", [(chunks[i :: self.count],) for i in range(self.count)])
+        ordered = [found[i % self.count][i // self.count] for i in range(len(chunks))]
+        return np.concatenate(ordered).astype(np.float64)
+
+    def gradients(self, minibatch: Array) -> tuple[Sums, float]:
+        """What a minibatch gives, and the norm of the policy's gradient."""
+        parts = [part for part in np.array_split(minibatch, self.count) if len(part)]
+        sums = self._each("gradients", [(part, len(minibatch)) for part in parts])
+        squares = self._each("sum_gradients", [(len(parts),)] * self.count)
+        return Sums(*map(sum, zip(*sums, strict=True))), math.sqrt(sum(squares))
+
+    def step(self, policy_scale: float, policy_rate: float, value_rate: float, count: int) -> None:
+        """Adam's step number `count` of both networks with the last minibatch's gradients, the policy's multiplied by `policy_scale`."""
+        self._each("step", [(policy_scale, policy_rate, value_rate, count)] * self.count)
+
+    def _each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if self._processes is not None:
+            return self._processes.call(method, self._name, arguments)
+        return [getattr(shard, method)(*mine) for shard, mine in zip(self._here, arguments, strict=False)]
+
+
+def forest_of(steps: Steps, chosen: Array, device: torch.device) -> tuple[Forest, Tensor]:
+    """The chosen steps as a forest, and the row of each of its nodes, where the update is computed. It may have more graphs than there are
+    steps, at its end."""
+    forest, rows = steps.forest(chosen)
+    if (multiple := products.multiple_of_rows()) > 1:
+        forest, rows = filled_up(forest, rows, multiple)
+    return forest.to(device), torch.from_numpy(rows).to(device)
+
+
+# ---- in another process ------------------------------------------------------------------------------------------------
+
+
+class _RemoteShard(Shard):
+    """Finds its batches in shared memory."""
+
+    memory: SharedMemory
+
+    def load_shared(self, space: DesignSpace, layout: Layout, start: int) -> None:
+        self.load(_batch_of(self.memory.arrays(layout, start), space))
+
+
+def _remote_shard(
+    number: int, actor: Actor, critic: Critic, clip: float, layouts: Sequence[Layout], starts: Sequence[int], memory: SharedMemory
+) -> _RemoteShard:
+    keep_freed_memory()
+    arrays = [tensors(memory.arrays(layout, start)) for layout, start in zip(layouts, starts, strict=True)]
+    policy, value = Vectors(list(actor.parameters()), arrays[0]), Vectors(list(critic.parameters()), arrays[1])
+    shard = _RemoteShard(number, actor, critic, clip, policy, value)
+    shard.memory = memory
+    return shard
+
+
+STEPS = [f.name for f in fields(Steps) if f.name not in ("space", "features")]
+TENSORS = ("actions", "old_log_prob", "advantage", "target", "critic_input")
+
+
+def _arrays_of(batch: Batch) -> dict[str, Array]:
+    arrays = {name: getattr(batch.steps, name) for name in STEPS}
+    arrays |= {name: getattr(batch, name).numpy() for name in TENSORS}
+    return arrays | {f"actor_input {i}": part.numpy() for i, part in enumerate(batch.actor_input)}
+
+
+def _batch_of(arrays: dict[str, Array], space: DesignSpace) -> Batch:
+    """What `_arrays_of` took apart; the features stay behind, since what networks make of them is there."""
+    steps = Steps(space, **{name: arrays[name] for name in STEPS}, features=np.empty((0, 0), np.float32))
+    inputs = [torch.from_numpy(array) for name, array in arrays.items() if name.startswith("actor_input")]
+    return Batch(steps, **{name: torch.from_numpy(arrays[name]) for name in TENSORS}, actor_input=inputs)
