@@ -1,6 +1,6 @@
 """codesign_bench: a benchmark of methods that optimise a robot's body and its controller together.
 
-Importing the package registers all environments with Gymnasium: `codesign/Gap-v1` and so on.
+Importing the package registers all environments with Gymnasium: `codesign/Gap-v2` and so on.
 """
 
 import ctypes.util
@@ -11,7 +11,7 @@ __version__ = "0.2.0.dev0"
 
 
 def _register() -> None:
-    """Every environment of conf/env/, also of other packages: locomotion2d as codesign/Locomotion2d-v1, glider_hard as
+    """Every environment of conf/env/, also of other packages: locomotion2d as codesign/Locomotion2d-v2, glider_hard as
     codesign/GliderHard-v1."""
     from gymnasium.envs.registration import register, registry
 

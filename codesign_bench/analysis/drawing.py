@@ -116,15 +116,15 @@ def _ground(axes: Axes, robot: Robot, view: View, box: tuple[float, float, float
     if view.kind == "top":
         axes.add_patch(Rectangle((left, bottom), right - left, box[3] - bottom, facecolor=WATER, lw=0, zorder=0))
     if view.kind == "side" and kind != "none":
-        top, spans = view.ground.top, [(left, right)]
+        ground, spans = view.ground, [(left - 1, right + 1)]
         if kind == "gaps":
-            spans = [(max(a, left), min(b, right)) for a, b in view.ground.solid() if a < right and b > left]
+            spans = [(a, b) for a, b in ground.solid() if a - 1 < right and b + 1 > left]
         for a, b in spans:
-            axes.fill_between([a, b], bottom, top, color=EARTH, lw=0, zorder=0)
-            axes.plot([a, b], [top, top], color=GROUND, lw=0.8, solid_capstyle="butt", zorder=0.5)
-            for end, border in ((a, left), (b, right)):
-                if end != border:
-                    axes.plot([end, end], [bottom, top], color=GROUND, lw=0.8, zorder=0.5)
+            heights = bottom, ground.top, ground.top, bottom
+            in_low, in_top = (ground.inset(height) for height in (bottom, ground.top))
+            places = a + in_low, a + in_top, b - in_top, b - in_low
+            axes.fill(places, heights, color=EARTH, lw=0, zorder=0)
+            axes.plot(places, heights, color=GROUND, lw=0.8, solid_capstyle="butt", zorder=0.5)
     elif view.kind == "oblique" and kind == "plane":
         shadows = []
         for start, end, radius in zip(robot.start, robot.end, robot.radius, strict=True):

@@ -62,6 +62,7 @@ class Design:
     - joint_offset [nodes, 3]: from the end of the parent's bone to this joint, in metres (zero except in some experts)
     - root_bone: whether the root has a bone of its own; without one its attributes are zeros
     - root_geoms: rigid parts of the root
+    - start_height: of the root at the start of an episode, metres; None: the task's
     """
 
     parents: Array
@@ -72,6 +73,7 @@ class Design:
     joint_offset: Array
     root_bone: bool = True
     root_geoms: tuple[FixedGeom, ...] = ()
+    start_height: float | None = None
 
     def __post_init__(self) -> None:
         nodes = np.shape(self.parents)[0] if np.ndim(self.parents) == 1 else 0
@@ -103,8 +105,8 @@ class Design:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Design):
             return NotImplemented
-        same = self.root_bone == other.root_bone and self.root_geoms == other.root_geoms
-        return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("parents", *NODE_ARRAYS))
+        same = (getattr(self, name) == getattr(other, name) for name in ("root_bone", "root_geoms", "start_height"))
+        return all(same) and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("parents", *NODE_ARRAYS))
 
     def __hash__(self) -> int:
         return hash((self.parents.tobytes(), (self.attributes + 0.0).tobytes(), self.root_bone))
@@ -114,7 +116,7 @@ class Design:
         arrays = {name: getattr(self, name).tolist() for name in NODE_ARRAYS}
         nodes = [{"parent": parent, **{name: rows[i] for name, rows in arrays.items()}} for i, parent in enumerate(self.parents.tolist())]
         geoms = [{name: list(v) if isinstance(v, tuple) else v for name, v in asdict(geom).items()} for geom in self.root_geoms]
-        return {"root_bone": self.root_bone, "root_geoms": geoms, "nodes": nodes}
+        return {"root_bone": self.root_bone, "root_geoms": geoms, "start_height": self.start_height, "nodes": nodes}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=1)
@@ -138,8 +140,9 @@ class Design:
             raise DesignError("The design's nodes are empty; allowed is a list with the root first.")
         parents = [node.parent for node in content.nodes]
         check_tree(parents)
-        arrays = {name: np.array([getattr(node, name) for node in content.nodes]) for name in NODE_ARRAYS}
-        return Design(np.array(parents), **arrays, root_bone=content.root_bone, root_geoms=content.root_geoms)
+        arrays: dict[str, Any] = {name: np.array([getattr(node, name) for node in content.nodes]) for name in NODE_ARRAYS}
+        constants = {name: getattr(content, name) for name in ("root_bone", "root_geoms", "start_height")}
+        return Design(np.array(parents), **arrays, **constants)
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,7 @@ class _Content:
     root_bone: bool
     root_geoms: tuple[FixedGeom, ...]
     nodes: tuple[_Node, ...]
+    start_height: float | None = None
 
 
 def check_tree(parents: Sequence[int]) -> None:

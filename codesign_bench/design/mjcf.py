@@ -4,6 +4,7 @@ Bodies and hinges are named by their joint index ("0" is the root). Bodies, hing
 order of the design's nodes, so designs with the same skeleton give the same model but for their attributes.
 """
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -54,9 +55,10 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
         motors.append(f'<motor joint="{name}" gear="{physical[node][GEAR]!r}"/>')
     rigid = "".join(_fixed(geom, rendering) for geom in design.root_geoms)
     before, after = _parts(scene, rendering)
+    height = scene.root_height if design.start_height is None else design.start_height
     return (
         f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{before}"
-        f'<body name="0" pos="0 0 {scene.root_height!r}">{_root_joints(scene, space.plane)}{_LIGHT if rendering else ""}{rigid}'
+        f'<body name="0" pos="0 0 {height!r}">{_root_joints(scene, space.plane, height)}{_LIGHT if rendering else ""}{rigid}'
         f"{bone(0) if design.root_bone else ''}{''.join(bodies)}{after}</worldbody>"
         f"<actuator>{''.join(motors)}</actuator>{scene.elements}</mujoco>"
     )
@@ -123,12 +125,12 @@ def _settings(scene: Scene) -> str:
 
 
 @lru_cache(maxsize=32)
-def _root_joints(scene: Scene, plane: str) -> str:
+def _root_joints(scene: Scene, plane: str, height: float) -> str:
     common = f'armature="{scene.root_armature!r}" damping="{scene.root_damping!r}" limited="false"'
     if scene.root == "free":
         return f'<joint name="root" type="free" {common}/>'
     second, across = ("0 0 1", "0 1 0") if plane == "xz" else ("0 1 0", "0 0 1")
-    reference = scene.root_height if plane == "xz" else 0.0
+    reference = height if plane == "xz" else 0.0
     return (
         f'<joint name="root_x" type="slide" axis="1 0 0" {common}/>'
         f'<joint name="root_{plane[1]}" type="slide" axis="{second}" ref="{reference!r}" {common}/>'
@@ -143,7 +145,7 @@ def _ground(ground: Ground, rendering: bool) -> str:
     if ground.kind == "plane":
         return f'<geom name="ground" type="plane" pos="0 0 {ground.top!r}" size="0 0 1" {surface}{look}/>'
     if ground.kind == "gaps":
-        return "".join(_box(i, span, ground, surface + look) for i, span in enumerate(ground.solid()))
+        return "".join(_block(i, span, ground, surface + look) for i, span in enumerate(ground.solid()))
     if rendering:
         return '<geom name="ground" type="plane" pos="0 0 -0.5" size="0 0 1" contype="0" conaffinity="0" material="water"/>'
     return ""
@@ -182,11 +184,22 @@ def _height_field(part: Part) -> str:
     return f'<hfield name="{part.name}" nrow="{rows}" ncol="{columns}" size="{_text(part.size)}" elevation="{values}"/>'
 
 
-def _box(i: int, span: tuple[float, float], ground: Ground, surface: str) -> str:
-    left, right = span
-    position = _text(((left + right) / 2, 0.0, ground.top - ground.thickness / 2))
-    size = _text(((right - left) / 2, HALF_WIDTH, ground.thickness / 2))
-    return f'<geom name="ground_{i}" type="box" pos="{position}" size="{size}" {surface}/>'
+def _block(i: int, span: tuple[float, float], ground: Ground, surface: str) -> str:
+    """A box, and for sloped edges a leaning one at either side, whose outer face passes through the end of the span at half depth. It is
+    as thick as the edge leans, which fills the wedge, and shares the upper corner of the box in the middle. It is a little narrower, so
+    that pictures show one of the two where they overlap."""
+    run = ground.inset(ground.top)
+    (left, right), middle, half = span, ground.top - ground.thickness / 2, ground.thickness / 2
+    centre, size = ((left + right) / 2, 0.0, middle), ((right - left) / 2 - run, HALF_WIDTH, half)
+    text = f'<geom name="ground_{i}" type="box" pos="{_text(centre)}" size="{_text(size)}" {surface}/>'
+    if run == 0:
+        return text
+    lean, face = math.atan2(run, half), math.hypot(run, half)
+    for side, x, sign in (("left", left, -1.0), ("right", right, 1.0)):
+        centre = (x - sign * run * math.cos(lean), 0.0, middle - run * math.sin(lean))
+        place = f'pos="{_text(centre)}" euler="0 {-sign * math.degrees(lean)!r} 0" size="{_text((run, 0.999 * HALF_WIDTH, face))}"'
+        text += f'<geom name="ground_{i}_{side}" type="box" {place} {surface}/>'
+    return text
 
 
 _LIGHT = '<light mode="trackcom" directional="true" pos="0 -3 4" dir="0.2 0.8 -1" diffuse="0.5 0.5 0.5" specular="0.1 0.1 0.1"/>'

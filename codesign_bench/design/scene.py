@@ -19,10 +19,12 @@ Condim = Annotated[int, Allowed("are 1, 3, 4 and 6", lambda value: value in (1, 
 class Ground(Checked):
     """What the robot stands on.
 
-    - kind: none; plane at `top`; gaps: boxes with their top at `top` and a gap of `gap_width` every `period` metres, the first one
-      beginning at `first_gap`; solid ground behind it. Other grounds are made of parts (see Scene).
-    - ahead: metres of terrain in front of the start (gaps only); behind: solid metres behind it
-    - thickness: of the boxes, metres
+    - kind: none; plane at `top`; gaps: blocks with their top at `top` and a gap of `gap_width` every `period` metres, in front of the
+      start and behind it, the first one in front beginning at `first_gap`. Other grounds are made of parts (see Scene).
+    - edge: of the blocks; sharp: vertical; sloped: each leans by `edge_run` metres from its middle to its top and as much to its bottom,
+      so that a gap is `gap_width` wide only at half depth
+    - ahead, behind: metres of terrain in front of the start and behind it (gaps only), whole blocks
+    - thickness: of the blocks, metres
     """
 
     kind: Literal["none", "plane", "gaps"]
@@ -33,22 +35,42 @@ class Ground(Checked):
     first_gap: float = 0.0
     gap_width: float = 0.0
     period: float = 0.0
+    edge: Literal["sharp", "sloped"] = "sharp"
+    edge_run: NotNegative = 0.0
     ahead: float = 0.0
     behind: float = 0.0
     thickness: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.kind == "gaps" and not 0 < self.gap_width < self.period:
+        if self.kind == "gaps":
+            self._check_gaps()
+        elif self.edge == "sloped":
+            raise ConfigError(f"The ground's edge is sloped; allowed for the kind {self.kind} is sharp, as it has no edges.")
+
+    def _check_gaps(self) -> None:
+        if not 0 < self.gap_width < self.period:
             raise ConfigError(f"The ground's gap_width is {self.gap_width}; allowed is between 0 and the period, {self.period}.")
-        if self.kind == "gaps" and not (self.first_gap > 0 and self.ahead > self.first_gap and self.behind > 0 and self.thickness > 0):
-            raise ConfigError("The ground's first_gap, behind and thickness must be above 0, and ahead above first_gap.")
+        block = self.period - self.gap_width
+        if not 0 < self.first_gap < block:
+            raise ConfigError(f"The ground's first_gap is {self.first_gap}; allowed is between 0 and the length of a block, {block:g}.")
+        if not (self.ahead > self.first_gap and self.behind > 0 and self.thickness > 0):
+            raise ConfigError("The ground's behind and thickness must be above 0, and ahead above first_gap.")
+        most = min(self.gap_width, block) / 2
+        if self.edge == "sloped" and not 0 < self.edge_run < most:
+            raise ConfigError(f"The ground's edge_run is {self.edge_run}; allowed where edge is sloped is between 0 and {most:g}.")
 
     def solid(self) -> list[tuple[float, float]]:
-        """The intervals of x, in metres, that carry a box."""
-        gaps = [self.first_gap + k * self.period for k in range(math.ceil((self.ahead - self.first_gap) / self.period))]
-        starts = [-self.behind] + [gap + self.gap_width for gap in gaps]
-        return list(zip(starts, [*gaps, gaps[-1] + self.period], strict=True))
+        """The intervals of x, in metres, that carry a block, at half depth; `inset` has the other heights."""
+        behind = math.ceil((self.behind + self.first_gap + self.gap_width) / self.period) - 1
+        ahead = math.ceil((self.ahead - self.first_gap) / self.period)
+        ends = [self.first_gap + k * self.period for k in range(-behind, ahead + 1)]
+        return [(end - self.period + self.gap_width, end) for end in ends]
+
+    def inset(self, height: float) -> float:
+        """Metres by which a block is narrower at that height, at either side."""
+        middle = self.top - self.thickness / 2
+        return self.edge_run * (height - middle) / (self.top - middle) if self.edge == "sloped" else 0.0
 
 
 @dataclass(frozen=True)

@@ -227,6 +227,8 @@ class DesignSpace:
                     f"Root geom {i} has length {length}, radius {geom.radius} and friction {list(geom.friction)}; allowed are a length"
                     f" of 0 or {SHORTEST_BONE} to 100, a radius above 0 up to 100, and friction from 0 up."
                 )
+        if design.start_height is not None and not abs(design.start_height) <= 100:
+            raise DesignError(f"The design's start height is {design.start_height}; allowed are -100 to 100 metres, or none of its own.")
         if not design.root_bone and not design.root_geoms:
             raise DesignError("The root has neither a bone nor fixed geoms; allowed is a root with a body.")
 

@@ -23,7 +23,7 @@ _DIVERGED = slice(int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.m
 """Warnings of a simulation that has left the finite: positions, velocities, accelerations, controls."""
 _NO_WARNINGS = bytes(4 * (_DIVERGED.stop - _DIVERGED.start))
 
-_Skeleton = tuple[bytes | bool | tuple[FixedGeom, ...], ...]
+_Skeleton = tuple[bytes | bool | float | tuple[FixedGeom, ...] | None, ...]
 """What two designs must share to use the same compiled model."""
 
 
@@ -216,4 +216,4 @@ def _skeleton(design: Design, task: Task) -> _Skeleton:
     """The depths of nodes that come depth first describe their tree."""
     topology = task.space.topology(design)
     columns = (column[topology.order].tobytes() for column in (topology.depth, design.axis, design.range, design.friction))
-    return *columns, design.root_bone, design.root_geoms
+    return *columns, design.root_bone, design.root_geoms, design.start_height

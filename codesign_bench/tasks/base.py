@@ -89,13 +89,14 @@ class Task(ABC):
 
     def start(self, body: SimulatedBody, rng: np.random.Generator) -> None:
         """Sets qpos and qvel, and maybe `drawn`, of a body in its reference pose (simulated time 0). Here: noise on all coordinates of
-        the robot, then the root's height, then, if the YAML says so, lifted while a part touches the ground."""
+        the robot, then the root's height (its design's own, if it has one), then, if the YAML says so, lifted while a part touches the
+        ground."""
         start, positions, velocities = self.config.start, body.num_qpos, body.num_qvel
         body.qpos[:positions] = body.model.qpos0[:positions] + rng.uniform(-start.noise, start.noise, positions)
         body.qvel[:velocities] = rng.uniform(-start.noise, start.noise, velocities)
         height = 2 if self.scene.root == "free" else 1
         if start.height is not None:
-            body.qpos[height] = start.height
+            body.qpos[height] = start.height if body.design.start_height is None else body.design.start_height
         while self.config.raise_from_ground and body.touches_ground() and body.qpos[height] < self.limits.max_height:
             body.qpos[height] += RAISE_BY
 

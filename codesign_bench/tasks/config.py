@@ -77,7 +77,8 @@ class EndConfig:
 
 @dataclass(frozen=True)
 class StartConfig:
-    """noise: uniform, on every coordinate and velocity; height: of the root, set after the noise; null: the scene's."""
+    """noise: uniform, on every coordinate and velocity; height: of the root, set after the noise; null: the scene's, with noise. A design
+    that has a start height of its own, as experts have, starts there instead of at either."""
 
     noise: NotNegative
     height: float | None

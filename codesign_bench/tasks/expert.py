@@ -1,8 +1,9 @@
 """Expert designs: an MJCF robot (gymnasium's Hopper, Ant, Swimmer, or any tree of hinges) converted into a design.
 
 The file is read through MuJoCo's own compiler, so defaults, `fromto`, frames and units mean here what they mean there.
-What cannot be an attribute becomes a constant of the design: joint offsets, hinge axes and ranges, friction, and rigid
-parts of the root (Ant's four stubs, Swimmer's head, which lies ahead of the root's joints).
+What cannot be an attribute becomes a constant of the design: joint offsets, hinge axes and ranges, friction, rigid parts of the
+root (Ant's four stubs, Swimmer's head, which lies ahead of the root's joints), and the height at which the root starts, where
+the task has heights.
 """
 
 import contextlib
@@ -118,6 +119,7 @@ class _Reader:
             joint_offset=np.where(np.abs(offsets) < 1e-12, 0.0, offsets),
             root_bone=bones[0] is not None,
             root_geoms=root_geoms,
+            start_height=None if self.scene.root == "planar" and self.space.plane == "xy" else round(float(anchors[0][2]), 12),
         )
         tunable = self.space.tunable(design)
         space = self.space.including(values, tunable)

@@ -18,6 +18,7 @@ class Locomotion2d(Task):
     - Ends: height <= 0.7 or >= 2.0 m, |pitch| >= 20 degrees, 1000 steps
     - Start: height 1.25 m, noise 0.005 on positions and velocities
 
+    Version 2: contacts begin at 1 mm, as published, instead of 2 mm.
     Version 1: signed speed, published limits on height and pitch.
     """
 

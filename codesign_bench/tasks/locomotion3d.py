@@ -16,8 +16,9 @@ class Locomotion3d(Task):
     - Control: one number per joint, clipped to [-1, 1] by the motor
     - Reward: dx/dt - 1e-4 mean(control^2) over motors; dt = 0.04 s
     - Ends: height <= 0 or >= 2.0 m, root's z-axis 60 degrees or more from upright, 1000 steps
-    - Start: height 0.4 m, noise 0.1 on positions and velocities
+    - Start: height 0.4 m (an expert's own, Ant: 0.75 m), noise 0.1 on positions and velocities
 
+    Version 2: contacts begin at 1 cm, as published, instead of 2 cm; an expert starts at its own height.
     Version 1: signed speed, published limits on height and tilt.
     """
 

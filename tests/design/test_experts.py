@@ -22,7 +22,10 @@ NOISE = {"locomotion2d": 0.005, "locomotion3d": 0.1, "swimmer": 0.1}
 
 
 def original(name: str):
-    return mujoco.MjModel.from_xml_path(str(ASSETS / EXPERTS[name]))
+    """With the margins that gymnasium's file means: MuJoCo 4 adds those of two geoms, older versions took the larger one."""
+    model = mujoco.MjModel.from_xml_path(str(ASSETS / EXPERTS[name]))
+    model.geom_margin[:] /= 2
+    return model
 
 
 def hinge_anchors(model) -> list[tuple[int, np.ndarray]]:

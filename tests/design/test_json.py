@@ -41,6 +41,16 @@ def test_fixed_geoms_come_back() -> None:
     assert Design.from_json(design.to_json()) != first
 
 
+def test_a_start_height_comes_back() -> None:
+    design = make_task("locomotion3d").with_expert().initial_design
+    assert design.start_height == 0.75
+    assert Design.from_json(design.to_json()) == design
+    older = design.to_dict()
+    del older["start_height"]
+    assert Design.from_dict(older).start_height is None
+    assert Design.from_dict(older) != design
+
+
 def test_equal_designs_have_equal_hashes() -> None:
     design = make_task("locomotion2d").initial_design
     signed = np.array(design.attributes)
@@ -103,6 +113,8 @@ BAD = {
     "radius is text": (geom(radius="1"), ["root_geoms[0].radius", "'1'"]),
     "geom with an extra key": (geom(kind="box"), ["root_geoms[0]", "kind"]),
     "geom start too short": (geom(start=[0]), ["root_geoms[0].start", "[0]"]),
+    "start height is text": (top(start_height="1"), ["start_height", "'1'"]),
+    "start height not a number": (top(start_height=math.nan), ["start_height", "nan"]),
     "very many numbers": (first_node(attributes=[0.5] * 10_000), ["nodes[1].attributes"]),
     "nested lists": (first_node(attributes=json.loads("[" * 400 + "]" * 400)), ["nodes[1].attributes"]),
 }
@@ -167,6 +179,7 @@ def test_a_tree_outside_the_limits(name: str, parents: list[int], fragments: lis
         (first_node(axis=[0, 0, 0]), ["axis of node 1", "zero"]),
         (first_node(range=[30, -30]), ["range of node 1", "30.0, -30.0"]),
         (first_node(friction=[-1, 0, 0]), ["friction", "outside 0 to 1000"]),
+        (top(start_height=-101), ["start height", "-101"]),
         (lambda v: v["nodes"][0].update(attributes=[0, 0, 0.5, 0, 0]), ["root", "motor"]),
         (lambda v: [v["nodes"][0].update(attributes=FIVE), v.update(root_bone=False)], ["root", "bone"]),
     ],

@@ -15,7 +15,7 @@ from tests.reference.skeleton import index_strings
 from tests.reference.specification import SPECIFICATIONS, TASKS
 
 HINGE, SLIDE, FREE = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_FREE))
-GROUND_GEOMS = {"locomotion2d": 1, "locomotion3d": 1, "swimmer": 0, "gap": 32}
+GROUND_GEOMS = {"locomotion2d": 1, "locomotion3d": 1, "swimmer": 0, "gap": 105}
 DESIGNS = 25
 
 
@@ -152,7 +152,7 @@ def test_physics_of_planar_runners(name: str) -> None:
     assert set(model.geom_condim[on_ground]) == {3}
     assert set(model.geom_condim[~on_ground]) == {1}
     assert set(model.geom_contype) == set(model.geom_conaffinity) == {1}
-    assert set(model.geom_margin) == {0.001}
+    assert set(model.geom_margin) == {0.0005}
     np.testing.assert_array_equal(model.geom_solimp[:, :3], np.tile([0.8, 0.8, 0.01], (model.ngeom, 1)))
     np.testing.assert_array_equal(model.geom_solref, np.tile([0.02, 1], (model.ngeom, 1)))
     assert model.geom_friction[~on_ground].tolist() == [[0.9, 0.005, 0.0001], [2.0, 0.005, 0.0001]]
@@ -174,7 +174,7 @@ def test_physics_of_locomotion3d() -> None:
     assert set(model.geom_contype) == {1}
     assert set(model.geom_conaffinity[~on_ground]) == {0}
     assert set(model.geom_conaffinity[on_ground]) == {1}
-    assert set(model.geom_margin) == {0.01}
+    assert set(model.geom_margin) == {0.005}
     np.testing.assert_array_equal(model.geom_friction, np.tile([1, 0.5, 0.5], (model.ngeom, 1)))
     np.testing.assert_array_equal(model.geom_solref, np.tile([0.02, 1], (model.ngeom, 1)))
     np.testing.assert_array_equal(model.geom_solimp[:, :3], np.tile([0.9, 0.95, 0.001], (model.ngeom, 1)))
@@ -193,6 +193,49 @@ def test_physics_of_swimmer() -> None:
     assert not (model.geom_bodyid == 0).any()
     capsule = np.pi * 0.08**2 * 1 + 4 / 3 * np.pi * 0.08**3
     assert model.body_mass[1:].tolist() == pytest.approx([1000 * capsule] * 2, rel=1e-9)
+
+
+PUBLISHED_MARGIN = {"locomotion2d": 0.001, "gap": 0.001, "locomotion3d": 0.01}
+"""Metres at which the published environments' contacts begin, between bones as between bones and ground."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MARGIN)
+def test_contacts_begin_at_the_published_distance(name: str) -> None:
+    """Robots in random poses, near the ground: those pairs are in contact that are nearer than the published margin."""
+    task, specification, rng = make_task(name), SPECIFICATIONS[name], np.random.default_rng(5)
+    near = {"ground": 0, "bones": 0}
+    for _ in range(150):
+        model = compiled(task, random_design(task, specification, rng))
+        data = mujoco.MjData(model)
+        data.qpos[:] += rng.uniform(-1, 1, model.nq)
+        mujoco.mj_kinematics(model, data)
+        ground = [g for g in np.flatnonzero(model.geom_bodyid == 0) if abs(model.geom_pos[g, 0]) < 8]
+        bones = np.flatnonzero(model.geom_bodyid > 0)
+        data.qpos[2 if name == "locomotion3d" else 1] -= min(distance(model, data, g, b) for g in ground for b in bones) - rng.uniform(
+            0, 0.02
+        )
+        mujoco.mj_forward(model, data)
+        found = {frozenset(contact.geom.tolist()) for contact in data.contact}
+        pairs = [("ground", g, b) for g in ground for b in bones]
+        if specification.plane == "xz":
+            pairs += [("bones", a, b) for a in bones for b in bones if a < b and not related(model, a, b)]
+        for kind, a, b in pairs:
+            apart = distance(model, data, a, b) - PUBLISHED_MARGIN[name]
+            if abs(apart) > 1e-6:
+                assert (frozenset((int(a), int(b))) in found) == (apart < 0), (kind, apart)
+            near[kind] += 0 < abs(apart) < PUBLISHED_MARGIN[name]
+    assert near["ground"] > 5
+    assert near["bones"] > 5 or specification.plane == "xy"
+
+
+def distance(model, data, a: int, b: int) -> float:
+    return mujoco.mj_geomDistance(model, data, int(a), int(b), 3.0, np.zeros(6))
+
+
+def related(model, a: int, b: int) -> bool:
+    """Parents and children never collide."""
+    bodies = int(model.geom_bodyid[a]), int(model.geom_bodyid[b])
+    return bodies[0] == bodies[1] or bodies[0] == model.body_parentid[bodies[1]] or bodies[1] == model.body_parentid[bodies[0]]
 
 
 @pytest.mark.parametrize("way", WAYS)

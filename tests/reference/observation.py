@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.reference.kinematics import from_quaternion, hinge_positions
-from tests.reference.specification import GAP_PERIOD, SPECIFICATIONS, VELOCITY_LIMIT
+from tests.reference.specification import PHASE_PERIOD, SPECIFICATIONS, VELOCITY_LIMIT
 
 
 def clipped(velocity: float) -> float:
@@ -16,7 +16,7 @@ def clipped(velocity: float) -> float:
 
 
 def phase(x: float) -> float:
-    return x / GAP_PERIOD - math.trunc(x / GAP_PERIOD)
+    return x / PHASE_PERIOD - math.trunc(x / PHASE_PERIOD)
 
 
 def state(name: str, design: Any, qpos: np.ndarray, qvel: np.ndarray) -> list[list[float]]:

@@ -102,9 +102,20 @@ SPECIFICATIONS = {
     ),
 }
 
-GROUND_TOP, GAP_WIDTH, GAP_PERIOD, FIRST_GAP = 0.5, 0.96, 3.2, 0.93
+GROUND_TOP, GROUND_BOTTOM, GAP_WIDTH, GAP_PERIOD, FIRST_GAP = 0.5, -1.5, 0.96, 3.206, 0.93
+EDGE_RUN, PHASE_PERIOD = 0.129, 3.2
+
+
+def ground_profile(x: float) -> float | None:
+    """Height of the gap task's ground: blocks between gaps that are GAP_WIDTH wide at half depth, with edges that lean by EDGE_RUN
+    to either side of that; None where there is none."""
+    into = (x - FIRST_GAP - GAP_WIDTH / 2) % GAP_PERIOD
+    from_middle = min(into, GAP_PERIOD - into)
+    middle = (GROUND_TOP + GROUND_BOTTOM) / 2
+    height = middle + (from_middle - GAP_WIDTH / 2) / EDGE_RUN * (GROUND_TOP - middle)
+    return None if height < GROUND_BOTTOM else min(height, GROUND_TOP)
 
 
 def is_solid(x: float) -> bool:
-    """Whether the gap task has ground at x: no gap before the first, then one at the beginning of every period."""
-    return x < FIRST_GAP or (x - FIRST_GAP) % GAP_PERIOD > GAP_WIDTH
+    """Whether the gap task with sharp edges has ground at x."""
+    return (x - FIRST_GAP) % GAP_PERIOD > GAP_WIDTH

@@ -16,15 +16,15 @@ from codesign_bench.simulation.showing import random_design
 from tests.simulation.drawing import needs_drawing
 
 IDS = {
-    "codesign/Locomotion2d-v1": "locomotion2d",
-    "codesign/Locomotion3d-v1": "locomotion3d",
+    "codesign/Locomotion2d-v2": "locomotion2d",
+    "codesign/Locomotion3d-v2": "locomotion3d",
     "codesign/Swimmer-v1": "swimmer",
-    "codesign/Gap-v1": "gap",
+    "codesign/Gap-v2": "gap",
 }
 ADD = 1.0
 
 
-def make(name: str = "codesign/Gap-v1", **kwargs: Any) -> gymnasium.Env[dict[str, Any], Any]:
+def make(name: str = "codesign/Gap-v2", **kwargs: Any) -> gymnasium.Env[dict[str, Any], Any]:
     return gymnasium.make(name, **kwargs)
 
 
@@ -129,7 +129,7 @@ def test_only_the_columns_of_the_stage_and_the_rows_of_bodies_matter() -> None:
     columns = {0: [6], 1: [1, 2, 3, 4, 5], 2: [0]}
 
     def run(fill: float | None) -> list[tuple[Any, ...]]:
-        env = make("codesign/Locomotion3d-v1", max_steps=15)
+        env = make("codesign/Locomotion3d-v2", max_steps=15)
         rng, junk = np.random.default_rng(3), np.random.default_rng(4)
 
         def act(env: Any) -> np.ndarray:
@@ -184,7 +184,7 @@ def test_the_skeleton_choice_is_rounded() -> None:
 
 
 def test_reset_to_another_design() -> None:
-    env = make("codesign/Locomotion3d-v1", skeleton_steps=0, attribute_steps=0)
+    env = make("codesign/Locomotion3d-v2", skeleton_steps=0, attribute_steps=0)
     task = env.unwrapped.task
     design = random_design(task, np.random.default_rng(1))
     observation, _ = env.reset(seed=0, options={"design": design})
@@ -196,9 +196,9 @@ def test_reset_to_another_design() -> None:
 
 
 def test_reset_refuses_a_design_of_another_task() -> None:
-    env = make("codesign/Locomotion3d-v1")
+    env = make("codesign/Locomotion3d-v2")
     with pytest.raises(DesignError, match="root has 1 children; this task's root has exactly 4"):
-        env.reset(options={"design": make("codesign/Gap-v1").unwrapped.task.initial_design})
+        env.reset(options={"design": make("codesign/Gap-v2").unwrapped.task.initial_design})
 
 
 def test_reset_refuses_what_is_no_design() -> None:
@@ -272,7 +272,7 @@ def test_the_second_episode_without_a_seed_differs() -> None:
 
 
 def test_an_unstable_step() -> None:
-    env = make("codesign/Locomotion2d-v1", skeleton_steps=0, attribute_steps=0)
+    env = make("codesign/Locomotion2d-v2", skeleton_steps=0, attribute_steps=0)
     env.reset(seed=0)
     env.unwrapped._episode.body.data.qvel[:] = 1e30
     observation, reward, terminated, truncated, info = env.step(np.zeros(env.action_space.shape, dtype=np.float32))
@@ -303,7 +303,7 @@ def test_render(name: str) -> None:
 
 @needs_drawing
 def test_render_follows_the_episode() -> None:
-    env = make("codesign/Locomotion2d-v1", render_mode="rgb_array", skeleton_steps=1, attribute_steps=0)
+    env = make("codesign/Locomotion2d-v2", render_mode="rgb_array", skeleton_steps=1, attribute_steps=0)
     env.reset(seed=0)
     action = np.zeros(env.action_space.shape, dtype=np.float32)
     action[:, 6] = ADD
@@ -322,7 +322,7 @@ def test_render_follows_the_episode() -> None:
 
 @needs_drawing
 def test_render_after_an_unstable_step() -> None:
-    env = make("codesign/Locomotion2d-v1", render_mode="rgb_array", skeleton_steps=0, attribute_steps=0)
+    env = make("codesign/Locomotion2d-v2", render_mode="rgb_array", skeleton_steps=0, attribute_steps=0)
     env.reset(seed=0)
     env.unwrapped._episode.body.data.qvel[:] = 1e30
     env.step(np.zeros(env.action_space.shape, dtype=np.float32))

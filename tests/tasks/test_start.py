@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
 
-from codesign_bench.simulation.body import Body
+from codesign_bench.design.transform import ADD_JOINT, attribute_transform, skeleton_transform
+from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.tasks import make_task
 from tests.reference.designs import chain, random_design
 from tests.reference.specification import SPECIFICATIONS, TASKS
@@ -49,6 +52,66 @@ def test_noise_is_a_key() -> None:
         body.reset(np.random.default_rng(0))
         np.testing.assert_array_equal(body.data.qpos, body.model.qpos0)
         assert not body.data.qvel.any()
+
+
+# ---- designs with a start height of their own ------------------------------------------------------------------------------------
+
+EXPERT_HEIGHTS = {"locomotion2d": 1.25, "gap": 1.25, "locomotion3d": 0.75}
+"""Of the root's body in gymnasium's files, metres."""
+
+
+@pytest.mark.parametrize("name", EXPERT_HEIGHTS)
+def test_an_expert_starts_at_its_own_height(name: str) -> None:
+    task = make_task(name, start={"noise": 0.0}, raise_from_ground=False).with_expert()
+    body = Body(task.initial_design, task)
+    body.reset(np.random.default_rng(0))
+    assert body.data.qpos[2 if name == "locomotion3d" else 1] == EXPERT_HEIGHTS[name]
+    mujoco.mj_kinematics(body.model, body.data)
+    assert body.data.xpos[1, 2] == pytest.approx(EXPERT_HEIGHTS[name], abs=1e-12)
+
+
+def test_heights_of_a_plane_task_keep_their_noise() -> None:
+    """The noise of a task without `start.height` is around the design's height."""
+    task = make_task("locomotion2d")
+    high = Body(replace(task.initial_design, start_height=1.75), task)
+    plain = Body(task.initial_design, task)
+    for seed in range(5):
+        plain.reset(np.random.default_rng(seed))
+        high.reset(np.random.default_rng(seed))
+        np.testing.assert_allclose(high.data.qpos - plain.data.qpos, [0, 0.5, 0, 0], atol=1e-12)
+        assert plain.data.qpos[1] != 1.25
+
+
+def test_a_swimmer_has_no_height() -> None:
+    assert make_task("swimmer").with_expert().initial_design.start_height is None
+
+
+def test_a_body_is_not_reused_at_another_height() -> None:
+    task = make_task("locomotion3d").with_expert()
+    design, pool = task.initial_design, BodyPool(task)
+    for height in (0.75, 0.6, None, 0.75):
+        body = pool.build(replace(design, start_height=height))
+        body.reset(np.random.default_rng(0))
+        assert body.data.qpos[2] == (height or 0.4)
+        assert body.model.qpos0[2] == (height or 0.4)
+        pool.discard(body)
+
+
+def test_transforms_keep_the_start_height() -> None:
+    task = make_task("locomotion3d").with_expert()
+    design = attribute_transform(task.initial_design, np.full((9, 5), 0.1), task.space)
+    assert skeleton_transform(design, np.full(9, ADD_JOINT), task.space).start_height == 0.75
+    assert design.with_attributes(design.attributes).start_height == 0.75
+
+
+def test_the_ant_stands_at_zero_control() -> None:
+    """Started at 0.4 m it is thrown over by its own legs in two episodes of three."""
+    task = make_task("locomotion3d").with_expert()
+    body, standing = Body(task.initial_design, task), 0
+    for seed in range(50):
+        body.reset(np.random.default_rng(seed))
+        standing += not any(body.step(np.zeros(9)).ended for _ in range(100))
+    assert standing >= 48
 
 
 def ground_distance(body: Body) -> float:

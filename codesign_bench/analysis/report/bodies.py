@@ -87,6 +87,8 @@ def _process(run: Run) -> list[dict[str, Any]]:
 def robot_value(stored: StoredDesign, env: Mapping[str, Any]) -> dict[str, Any]:
     """For the viewer: the robot, the joints with their places in a pose, and its mass; see viewer.js for how it is read."""
     robot, scene = Robot.of(stored), _scene(env)
+    if stored.design.start_height is not None:
+        scene = {**scene, "height": stored.design.start_height}
     root = _root_joints(scene, stored.space.plane)
     coordinates = 7 if scene["root"] == "free" else len(root)
     axes = robot.axis / np.maximum(np.linalg.norm(robot.axis, axis=1, keepdims=True), 1e-12)

@@ -134,7 +134,8 @@ const Drawing = (() => {
     if (kind === "gaps") { // no shadow falls on nothing
       dark.globalCompositeOperation = "destination-in";
       dark.beginPath();
-      for (const [left, right] of solid(scene.ground, cx - reach, cx + reach)) dark.rect(left, -0.5, right - left, 1);
+      const edge = inset(scene.ground, top);
+      for (const [left, right] of solid(scene.ground, cx - reach, cx + reach)) dark.rect(left + edge, -0.5, right - left - 2 * edge, 1);
       dark.fill();
     }
     context.globalAlpha = style.shadow;
@@ -147,13 +148,17 @@ const Drawing = (() => {
     context.lineTo(bx, by);
   }
 
-  /** Intervals of x that carry ground, between two places. */
+  /** Intervals of x that carry ground, between two places: at half depth, and narrower by `inset` at either side at other heights. */
   function solid(g, from, to) {
-    const found = [[Math.max(from, -g.behind), Math.min(to, g.first_gap)]];
-    for (let left = g.first_gap + g.gap_width; left < to; left += g.period) {
-      if (left + g.period - g.gap_width > from) found.push([Math.max(from, left), Math.min(to, left + g.period - g.gap_width)]);
+    const found = [], second = g.first_gap + g.gap_width;
+    for (let left = second + Math.floor((from - second) / g.period) * g.period; left < to; left += g.period) {
+      found.push([left, left + g.period - g.gap_width]);
     }
-    return found.filter(([left, right]) => left < right);
+    return found.filter(([, right]) => right > from && right > -g.behind);
+  }
+
+  function inset(g, height) {
+    return g.edge === "sloped" ? g.edge_run * (1 - (g.top - height) / (g.thickness / 2)) : 0;
   }
 
   function terrain(context, view, scene, style, project, reach) {
@@ -167,10 +172,10 @@ const Drawing = (() => {
     };
     const side = Math.cos((view.azimuth * Math.PI) / 180) > 0 ? 1 : 0;
     for (const span of solid(g, view.target[0] - reach, view.target[0] + reach)) {
-      const [left, right] = span, end = span[side];
-      face(style.end, [[end, -0.5, g.top], [end, 0.5, g.top], [end, 0.5, deep], [end, -0.5, deep]]);
-      face(style.top, [[left, -0.5, g.top], [right, -0.5, g.top], [right, 0.5, g.top], [left, 0.5, g.top]]);
-      face(style.front, [[left, front, g.top], [right, front, g.top], [right, front, deep], [left, front, deep]]);
+      const [high, low] = [g.top, deep].map((z) => [span[0] + inset(g, z), span[1] - inset(g, z)]);
+      face(style.end, [[high[side], -0.5, g.top], [high[side], 0.5, g.top], [low[side], 0.5, deep], [low[side], -0.5, deep]]);
+      face(style.top, [[high[0], -0.5, g.top], [high[1], -0.5, g.top], [high[1], 0.5, g.top], [high[0], 0.5, g.top]]);
+      face(style.front, [[high[0], front, g.top], [high[1], front, g.top], [low[1], front, deep], [low[0], front, deep]]);
     }
   }
 
