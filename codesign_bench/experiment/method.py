@@ -53,7 +53,7 @@ class Agent:
 class Iteration:
     """What one iteration or generation did.
 
-    - metrics: numbers for the logs, such as losses
+    - metrics: numbers for the logs and the table `learning`, such as losses
     - tables: rows that the runner appends to RUN/tables/NAME.csv; the keys of a table's first row are its columns
     """
 

@@ -266,7 +266,7 @@ class Table:
 
     def __init__(self, path: Path, length: int = 0) -> None:
         self.path = path
-        self._columns: tuple[str, ...] = ()
+        self.columns: tuple[str, ...] = ()
         if length == 0:
             try:
                 path.unlink(missing_ok=True)
@@ -277,27 +277,27 @@ class Table:
         else:
             with self._changed("r+b") as file:
                 file.truncate(length)
-                self._columns = tuple(next(csv.reader([file.readline().decode("utf-8", "replace")]), ()))
+                self.columns = tuple(next(csv.reader([file.readline().decode("utf-8", "replace")]), ()))
 
     @property
     def length(self) -> int:
-        return self.path.stat().st_size if self._columns else 0
+        return self.path.stat().st_size if self.columns else 0
 
     def append(self, *rows: Mapping[str, Any]) -> None:
         if not rows:
             return
-        columns = self._columns or tuple(rows[0])
+        columns = self.columns or tuple(rows[0])
         for row in rows:
             if row.keys() != set(columns):
                 raise ValueError(f"A row of {self.path.name} has the columns {', '.join(row)}; they must be {', '.join(columns)}.")
         text = io.StringIO(newline="")
         writer = csv.DictWriter(text, columns)
-        if not self._columns:
+        if not self.columns:
             writer.writeheader()
         writer.writerows(rows)
         with self._changed("ab") as file:
             file.write(text.getvalue().encode())
-        self._columns = columns
+        self.columns = columns
 
     @contextlib.contextmanager
     def _changed(self, mode: str) -> Iterator[IO[bytes]]:
@@ -325,6 +325,10 @@ class Tables:
     @property
     def lengths(self) -> dict[str, int]:
         return {name: table.length for name, table in self._tables.items()}
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Of a table that has been begun; none otherwise."""
+        return self._tables[name].columns if name in self._tables else ()
 
     def append(self, tables: Mapping[str, Sequence[Mapping[str, float | int | str | None]]]) -> None:
         for name, rows in tables.items():

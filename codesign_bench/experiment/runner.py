@@ -37,6 +37,9 @@ from codesign_bench.simulation.rehearsal import rehearse
 from codesign_bench.structured import Allowed, Count, FolderName, Natural, build
 from codesign_bench.tasks import Task, task_from_config
 
+LEARNING = "learning"
+"""The table of every iteration's metrics, such as losses."""
+
 
 @dataclass(frozen=True)
 class EvaluationConfig:
@@ -236,7 +239,12 @@ class LiveRun:
         self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
         with self.signals.protected():
-            self.tables.append(iteration.tables)
+            self.tables.append({LEARNING: self._learning(iteration.metrics), **iteration.tables})
+
+    def _learning(self, metrics: Mapping[str, float]) -> list[dict[str, float | None]]:
+        """An iteration's metrics as a row of its table, whose columns are those of the first one."""
+        row = {"iteration": self.counts.iteration, "steps": self.ledger.charged, **metrics}
+        return [{name: row.get(name) for name in self.tables.columns(LEARNING) or row}] if metrics else []
 
     def _say_problem(self, problem: str | None) -> None:
         """The first time that an episode was ended for another reason than its simulation: the task itself has a fault."""

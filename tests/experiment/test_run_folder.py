@@ -372,7 +372,8 @@ def test_a_method_keeps_tables(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(runner.LiveRun, "note", noting)
     config = toy()
     tables = run(config).tables
-    assert tables.keys() == {"slots", "second"}
+    assert tables.keys() == {"learning", "slots", "second"}
+    assert [row["iteration"] for row in tables["learning"]] == ["1", "2", "3", "4"]
     assert tables["slots"] == [{key: str(value) for key, value in row.items()} for part in seen for row in part["slots"]]
     assert len(tables["slots"]) == 4 * 4
     assert tables["second"] == [{"odd": "a, b"}] * 2
@@ -401,7 +402,7 @@ def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: p
     (tables / "left_over.csv").write_text("from nowhere")
     resumed = run(config)
     expected.must_equal(resumed, "a run that crashed between its rows and their checkpoint")
-    assert {path.name for path in tables.iterdir()} == {"slots.csv", "second.csv"}
+    assert {path.name for path in tables.iterdir()} == {"learning.csv", "slots.csv", "second.csv"}
 
 
 @pytest.mark.parametrize("damage", ["missing", "shortened"])

@@ -17,6 +17,7 @@ from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.learning import products
 from codesign_bench.learning.batch import Steps, steps_of_rollout
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.ppo import PPO, minibatches
@@ -35,7 +36,9 @@ SLOTS, BODIES, BATCH = 25, 8, 50_000
 
 
 def make_method(env: str, *overrides: str) -> Transform2Act:
+    """Learns by the fastest route of products, like a run."""
     plan = RunSetup.of(load_config("config", [f"env={env}", "method=transform2act", "workers=0", *overrides]))
+    products.use(plan.route(None))
     context = Context(plan.task, plan.budget, Streams(0), Ledger(plan.budget.steps), plan.settings.sampler.groups, plan.workers, "cpu")
     method = plan.method_class(plan.method_config, context)
     assert isinstance(method, Transform2Act)
@@ -81,13 +84,21 @@ def measure_acting(table: Table, steps: int = 100) -> None:
 # ---- learning --------------------------------------------------------------------------------------------------------
 
 
-def product_rate(size: int = 2048) -> float:
-    """Floating-point operations per second of a large square float32 product, on two threads."""
-    a, b = torch.randn(size, size), torch.randn(size, size)
+def product_rates(rows: int = 2048) -> dict[str, float]:
+    """Floating-point operations per second on two threads: of a large square float32 product by MKL, as in 0.1.0, and the best of any
+    route on that or on the shapes in use."""
+    before = products.in_use()
+    rates = {}
     torch.set_num_threads(2)
-    (seconds,) = interleaved(lambda: a @ b, repeats=8)
+    for route in ("mkl", "onednn"):
+        products.use(route)  # type: ignore[arg-type]
+        for shape in ((rows, rows, rows), (2 * rows, 64, 128), (rows, 512, 256)):
+            a, b = torch.randn(shape[0], shape[1]), torch.randn(shape[1], shape[2])
+            (seconds,) = interleaved(lambda a=a, b=b: a @ b, repeats=8)
+            rates[route, shape] = 2 * float(np.prod(shape)) / seconds
     torch.set_num_threads(1)
-    return 2 * size**3 / seconds
+    products.use(before)
+    return {"MKL, large": rates["mkl", (rows, rows, rows)], "best": max(rates.values())}
 
 
 def needed_operations(steps: Steps, config: Transform2ActConfig, features: int) -> float:
@@ -111,23 +122,30 @@ def needed_operations(steps: Steps, config: Transform2ActConfig, features: int) 
 
 
 def measure_learning(table: Table) -> None:
-    heading(f"A learning pass over {BATCH} steps of {BODIES} bodies, on two cores")
-    for env in ("locomotion2d", "locomotion3d"):
-        task = make_task(env)
-        method = make_method(env, "method.ppo.passes=1")
-        part = rollout_of(task, method, BODIES, 100)
-        rollout = Rollout.concatenate([part] * (BATCH // part.num_steps))
-        steps, bootstrap = steps_of_rollout(rollout, task.space)
-        ppo: PPO = method.ppo
-        before = product_rate()
-        mine = _seconds_of_a_pass(ppo, rollout, steps, bootstrap)
-        rate = max(before, product_rate())
-        operations = needed_operations(steps, method.config, task.feature_size)
-        limit = operations / rate
-        note = f"   {BATCH / mine:.0f} steps/s a pass; {operations / mine / 1e9:.0f} of {rate / 1e9:.0f} GFLOP/s"
-        table.add(f"{env}: limit of matrix products / learning pass", limit / mine, 0.4, note=note)
+    heading(f"A learning pass over {BATCH} steps in two processes, as a share of the limit of float32 products on two cores")
+    for env, bodies in (("locomotion2d", 4), ("locomotion2d", 8), ("locomotion3d", 8)):
+        for minibatch, bar in ((2048, 0.45), (512, None)):
+            _learning_pass(table, env, bodies, minibatch, bar)
+
+
+def _learning_pass(table: Table, env: str, bodies: int, minibatch: int, bar: float | None) -> None:
+    task = make_task(env)
+    method = make_method(env, "method.ppo.passes=1", f"method.ppo.minibatch={minibatch}", "workers=2")
+    part = rollout_of(task, method, bodies, 100)
+    rollout = Rollout.concatenate([part] * (BATCH // part.num_steps))
+    steps, bootstrap = steps_of_rollout(rollout, task.space)
+    before = product_rates()
+    mine = _seconds_of_a_pass(method.ppo, rollout, steps, bootstrap)
+    rate = {name: max(rate, before[name]) for name, rate in product_rates().items()}
+    operations = needed_operations(steps, method.config, task.feature_size)
+    shares = {name: operations / rate[name] / mine for name in rate}
+    note = f"   {BATCH / mine:.0f} steps/s a pass; {operations / mine / 1e9:.0f} of {rate['best'] / 1e9:.0f} GFLOP/s"
+    note += f" ({shares['MKL, large']:.2f} of MKL's large products); products by {products.in_use()}"
+    table.add(f"{env}, {bodies} bodies, minibatch {minibatch}: share of the limit", shares["best"], bar, note=note)
+    if bodies == BODIES and bar is not None:
         theirs = _slow_pass(method, part, task) * BATCH / part.num_steps
         table.add(f"{env}: slow reference (on {part.num_steps} of the steps) / ours", theirs / mine, 8)
+    method.close()
 
 
 def _seconds_of_a_pass(ppo: PPO, rollout: Rollout, steps: Steps, bootstrap: Steps) -> float:

@@ -241,6 +241,7 @@ def program(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         env=environment,
         cwd=folder,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where the tests run in the background of a shell
     )
     try:
         assert process.stdout is not None

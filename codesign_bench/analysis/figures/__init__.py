@@ -8,7 +8,7 @@ from typing import Literal
 
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis import champions, compare, hyperparameters, looks, measures, style, tables
+from codesign_bench.analysis import champions, compare, hyperparameters, looks, measures, style, tables, tuning
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs, diagrams, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
@@ -95,6 +95,11 @@ def _tables(drawing: Drawing) -> list[Path]:
     return written + [tables.write_csv(frame, out, name) for name, frame in frames.items()]
 
 
+def _tuning(drawing: Drawing) -> list[Path]:
+    out = drawing.config.folder
+    return [*tables.write(tuning.table(drawing.collection), out), tables.write_csv(tuning.shares(drawing.collection), out, "tuning")]
+
+
 def _against(drawing: Drawing) -> list[Path]:
     mine, config = drawing.collection, drawing.config
     assert config.against is not None
@@ -148,6 +153,7 @@ PARTS: dict[str, Part] = {
     ),
     "diagrams": Part(_diagrams),
     "tables": Part(_tables),
+    "tuning": Part(_tuning, tuning.searched),
 }
 """What `only` can name, besides against."""
 
