@@ -117,6 +117,11 @@ class Method(ABC):
     def iteration_steps(budget: Budget) -> int:
         """Charged steps of one iteration or generation."""
 
+    @classmethod
+    def check(cls, config: Any, budget: Budget) -> None:
+        """Raises ConfigError where a configuration and a budget do not go together; before a run has a folder."""
+        return
+
     @abstractmethod
     def __init__(self, config: Any, context: Context) -> None: ...
 

@@ -1,7 +1,7 @@
 """Who stays: fitness, its rank, elimination. Only ranks matter; nothing else decides survival."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -80,10 +80,13 @@ def ranked(candidates: Sequence[C]) -> list[C]:
     return sorted(candidates, key=lambda c: (-(DEAD if math.isnan(c.fitness) else c.fitness), c.born, c.number))
 
 
-def select(candidates: Sequence[C], elimination: float) -> list[C]:
-    """Those that stay, in the order in which they were: the dead go, then the worst of the living. Empty if all died."""
+def select(candidates: Sequence[C], elimination: float, spared: Set[int] = frozenset()) -> list[C]:
+    """Those that stay, in the order in which they were: the dead go, then the worst of the living, except those whose numbers are `spared`
+    and the best one. Empty if all died."""
     if elimination == 0:
         return list(candidates)
     living = [c for c in ranked(candidates) if c.fitness > DEAD]  # NaN compares false
-    staying = {c.number for c in living[: len(living) - num_eliminated(len(living), elimination)]}
+    worst_first = [c.number for c in reversed(living[1:]) if c.number not in spared]
+    going = worst_first[: num_eliminated(len(living), elimination)]
+    staying = {c.number for c in living}.difference(going)
     return [c for c in candidates if c.number in staying]

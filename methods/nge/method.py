@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.experiment.method import Context, Iteration
+from codesign_bench.experiment.method import Budget, Context, Iteration
 from methods.evolution.config import EvolutionConfig
 from methods.evolution.method import PopulationMethod
 from methods.evolution.reproduction import Mutant, mutants
@@ -30,8 +30,11 @@ class NGEConfig(EvolutionConfig):
 class NGE(PopulationMethod):
     config_class = NGEConfig
 
+    @classmethod
+    def check(cls, config: NGEConfig, budget: Budget) -> None:
+        config.check_population(budget.population)
+
     def __init__(self, config: NGEConfig, context: Context) -> None:
-        config.check_population(context.budget.population)
         super().__init__(config, context)
         self.config = config
         seed = context.streams.integer("surrogate")

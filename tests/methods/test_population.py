@@ -186,6 +186,43 @@ def test_without_elimination_nobody_is_born() -> None:
         assert [number for number, _ in history] == [0, 1, 2, 3]
 
 
+# ---- grace --------------------------------------------------------------------------------------------------------------
+
+
+def lives(grace: int, generations_: int = 8) -> dict[int, tuple[int | None, int, int]]:
+    """(parent, born, generation in which it was last seen) of all species of a run of ESS in which the younger ones are always worse."""
+    method = make(small("ess", f"method.grace={grace}", f"budget.steps={320 * generations_}", "method.elimination=0.5"))
+    seen: dict[int, tuple[int | None, int, int]] = {}
+    for generation in range(generations_):
+        method.iterate()
+        assert len(method.population.species) == 4
+        for species in method.population.species:
+            seen[species.number] = species.parent, species.born, generation
+            species.fitness = -float(species.number)
+    return seen
+
+
+@pytest.mark.parametrize("grace", [0, 1, 3])
+def test_a_child_is_spared_for_its_first_generations(grace: int) -> None:
+    """A child that is always among the worst goes as soon as it may: after `grace` + 1 generations. The best never goes."""
+    found = lives(grace)
+    children = [(born, last) for parent, born, last in found.values() if parent is not None and last < 7]
+    assert children
+    assert {last - born for born, last in children} == {grace}
+    assert found[0][2] == 7, "the best of all"
+    assert found[3][2] == 0, "the worst of the first designs, which are not spared"
+
+
+def test_who_is_young_and_dead_goes() -> None:
+    method = make(small("ess", "method.grace=3"))
+    method.iterate()
+    method.iterate()
+    (child,) = [species for species in method.population.species if species.born == 1]
+    child.fitness = DEAD
+    begin(method)
+    assert child not in method.population.species
+
+
 # ---- RGS ----------------------------------------------------------------------------------------------------------------
 
 

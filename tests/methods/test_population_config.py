@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment import runner
 from codesign_bench.experiment.runner import RunSetup
 from tests.methods.population import make, small
 
@@ -39,6 +41,7 @@ def test_numbers_of_the_comparison(method: str) -> None:
     if method == "ess":
         assert config.amortized
         assert not config.inherit_if_same_topology
+        assert config.grace == 0
     else:
         assert not config.gm_uc.enabled
         assert (config.gm_uc.pool, config.gm_uc.steps, config.gm_uc.batch, config.gm_uc.lr) == (10, 100, 64, 1e-3)
@@ -82,6 +85,8 @@ def test_a_budget_that_is_no_whole_number_of_generations_is_refused() -> None:
         ("nge", "method.gm_uc.pool=0", "method.gm_uc.pool is 0; allowed"),
         ("nge", "method.initial.least=5", "method.initial is 5 to 4; allowed"),
         ("ess", "budget.population=1", "budget.population is 1; allowed are 2 and more"),
+        ("ess", "method.grace=-1", "method.grace is -1; allowed are whole numbers from 0 up"),
+        ("ess", "method.grace=4", "method.grace is 4; allowed are 0 to 3, the generations of budget.steps."),
         ("rgs", "method.redraw_every=-1", "method.redraw_every is -1; allowed"),
         ("rgs", "budget.agent_batch=81", "budget.agent_batch is 81; allowed are multiples of 2"),
     ],
@@ -91,3 +96,12 @@ def test_impossible_values_are_refused_in_a_sentence(method: str, override: str,
     with pytest.raises(ConfigError) as error:
         make(small(method, override, *whole))
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "override"), [("ess", "method.grace=4"), ("ess", "budget.population=1"), ("nge", "budget.population=1")]
+)
+def test_what_does_not_go_with_the_budget_is_refused_before_a_run_has_a_folder(method: str, override: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        runner.run(small(method, override, results=tmp_path), [])
+    assert not list(tmp_path.iterdir())

@@ -63,6 +63,22 @@ def test_ties_go_to_the_older_then_to_the_lower_number() -> None:
     assert survivors(tied, 0.25) == [5, 9, 1], "in the order in which they were"
 
 
+@given(st.lists(FITNESS, min_size=1, max_size=30), st.floats(0, 0.99), st.sets(st.integers(0, 29)))
+def test_the_spared_stay(fitness: list[float], rate: float, spared: set[int]) -> None:
+    all_of_them = candidates(*fitness)
+    staying = [candidate.number for candidate in select(all_of_them, rate, spared)]
+    gone = {c.number for c in all_of_them}.difference(staying)
+    best, others = ranked(all_of_them)[0], [c for c in ranked(all_of_them)[1:] if c.number not in spared]
+    assert best.number in staying
+    assert not gone & spared
+    assert len(gone) == min(num_eliminated(len(fitness), rate), len(others))
+    assert gone == {c.number for c in others[len(others) - len(gone) :]}
+
+
+def test_who_is_spared_and_dead_goes() -> None:
+    assert [c.number for c in select(candidates(5, DEAD, 1, math.nan, 3, 2), 0.15, {1, 2, 3})] == [0, 2, 4]
+
+
 def test_the_dead_go_besides_the_worst() -> None:
     assert survivors(candidates(5, DEAD, 1, math.nan, 3, 2), 0.15) == [0, 4, 5]
     assert survivors(candidates(DEAD, 1.0), 0.15) == [1]
