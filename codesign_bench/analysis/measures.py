@@ -18,19 +18,21 @@ NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds
 FRACTION = 0.5
 """Of the best method's mean final return: the level of `steps_to_level`."""
 MOST_POINTS = 1000
-FEW_SEEDS = 5
-"""From fewer, a bootstrap interval is too narrow."""
+COUNTERS = ("designs", "unstable", "eval_steps", "seconds")
+"""Metrics that grow with the run, of which the last value counts; of the others the mean that `final` is of the return."""
+NOT_COMPARED = ("best_return",)
+"""A maximum over evaluations, of which methods have unequal numbers."""
 
 
 def finals(collection: Collection) -> pd.DataFrame:
-    """One row per run: study, env, method, seed, steps, final (return at its last evaluation), area, seconds, and `reached`,
-    whether it got as far as the longest run of its environment: only then final and area compare with others'. Areas of an
-    environment begin alike, where all of its methods have been evaluated. Then the last value of every other metric in progress.csv,
-    the task's own among them."""
+    """One row per run: study, env, method, seed, steps, final (return over the last 5 % of its steps, see statistics.final), area,
+    seconds, and `reached`, whether it got as far as the longest run of its environment: only then final and area compare with others'.
+    Areas of an environment begin alike, where all of its methods have been evaluated. Then every other metric in progress.csv, the
+    task's own among them, over the same evaluations as the return (the last value of COUNTERS)."""
     runs, again = collection.runs, collection.reevaluations
     horizon = {env: collection.horizon(env) for env in collection.envs}
     begin = {env: max(_first(collection, env, run.method) for run in runs if run.env == env) for env in collection.envs}
-    metrics = [name for name in collection.table.columns if name not in (*KEYS, *NOT_METRICS)]
+    metrics = [name for name in collection.table.columns if name not in (*KEYS, *NOT_METRICS, *NOT_COMPARED)]
     columns = {
         **{key: [getattr(run, key) for run in runs] for key in (*KEYS, "steps")},
         "final": [collection.final(run) for run in runs],
@@ -39,7 +41,7 @@ def finals(collection: Collection) -> pd.DataFrame:
         "reached": np.array([run.steps >= horizon[run.env] for run in runs], dtype=bool),
         "reevaluated": [again.agents[run.path].return_mean if run.path in again.agents else np.nan for run in runs],
         "retrained": [again.controllers[run.path].return_mean if run.path in again.controllers else np.nan for run in runs],
-        **{name: [last(collection, run, name) for run in runs] for name in metrics},
+        **{name: [(last if name in COUNTERS else Collection.final)(collection, run, name) for run in runs] for name in metrics},
     }
     return pd.DataFrame(columns)
 
@@ -68,7 +70,7 @@ def levels(frame: pd.DataFrame) -> dict[str, float]:
 
 
 def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
-    """One row per environment and method: seeds (that reached the end) of runs (all), mean, std, iqm with low and high, area,
+    """One row per environment and method: seeds (that reached the end) of runs (all), mean, std, low and high of its interval, area,
     area_std, steps_to_level (median over runs; infinite: never), reached_level (runs that did) of level_runs (runs of which it is known:
     an unfinished run may still get there) and first (steps of the first evaluation). Where no run reached the end, the numbers are those
     at the runs' own ends and `steps` says where; `complete` is False then."""
@@ -80,16 +82,16 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
             continue
         done = mine[mine["reached"]]
         counted = mine if done.empty else done
-        iqm = statistics.interquartile_mean([counted["final"]])
+        mean = statistics.mean([counted["final"]])
         to_level = _steps_to_level(collection, env, method, fraction * best.get(env, np.nan))
         row = {"env": env, "method": method, "seeds": len(done), "runs": len(mine), "complete": not done.empty}
         row |= {"steps": int(counted["steps"].min()), "first": _first(collection, env, method), "seconds": float(counted["seconds"].mean())}
-        row |= {"iqm": iqm.value, "low": iqm.low, "high": iqm.high}
+        row |= {"mean": mean.value, "low": mean.low, "high": mean.high, "std": statistics.mean_and_std(counted["final"])[1]}
         row |= {"steps_to_level": float(np.median(to_level)) if to_level else np.nan, "level_runs": len(to_level)}
         row["reached_level"] = int(np.isfinite(to_level).sum())
-        row["mean"], row["std"] = statistics.mean_and_std(counted["final"])
         for name in ("area", "reevaluated", "retrained"):
             row[name], row[f"{name}_std"] = statistics.mean_and_std(counted[name])
+            row[f"{name}_seeds"] = int(counted[name].notna().sum())
         rows.append(row)
     return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
 
@@ -103,9 +105,9 @@ def _steps_to_level(collection: Collection, env: str, method: str, level: float)
 
 
 SUMMARY_COLUMNS = [
-    *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "iqm", "low", "high"),
-    *("area", "area_std", "steps_to_level", "reached_level", "level_runs", "first", "seconds"),
-    *("reevaluated", "reevaluated_std", "retrained", "retrained_std"),
+    *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "low", "high"),
+    *("area", "area_std", "area_seeds", "steps_to_level", "reached_level", "level_runs", "first", "seconds"),
+    *("reevaluated", "reevaluated_std", "reevaluated_seeds", "retrained", "retrained_std", "retrained_seeds"),
 ]
 
 
@@ -208,10 +210,8 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
 def cautions(collection: Collection, methods: Sequence[str] | None = None) -> list[str]:
     """What to know of intervals from few seeds."""
     keys = {(run.env, run.method) for run in collection.runs if methods is None or run.method in methods}
-    seeds = [len(used(collection, *key)) for key in keys]
-    single = ["A single seed has no interval."] if 1 in seeds else []
-    few = any(1 < number < FEW_SEEDS for number in seeds)
-    return single + (["Intervals from fewer than five seeds are too narrow."] if few else [])
+    few = any(len(used(collection, *key)) < statistics.FEWEST for key in keys)
+    return ["Fewer than three seeds have no interval."] if few else []
 
 
 def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str]) -> list[str]:

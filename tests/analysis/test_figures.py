@@ -101,7 +101,7 @@ def test_everything_is_made_without_simulating(results: Path, tmp_path: Path, mo
 def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> None:
     collection = collect(results, "study")
     for folder in ("a", "b"):
-        comparison.comparison(collection, tmp_path / folder, band="iqm", envs=["gap"])
+        comparison.comparison(collection, tmp_path / folder, band="interval", envs=["gap"])
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
@@ -151,12 +151,14 @@ def test_a_number_that_is_missing_in_between_is_a_dashed_stretch(tmp_path: Path)
 # ---- bands and marks -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("band", ["std", "iqm"])
-def test_one_seed_has_no_band_and_two_have(tmp_path: Path, band: str) -> None:
-    write_run(tmp_path, seed=0)
-    assert not bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))
-    write_run(tmp_path, seed=1, returns=[4.0, 3.0, 2.0, 1.0])
-    assert len(bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))) == 1
+@pytest.mark.parametrize(("band", "fewest"), [("std", 2), ("interval", 3)])
+def test_too_few_seeds_have_no_band(tmp_path: Path, band: str, fewest: int) -> None:
+    for seed in range(fewest):
+        assert not seed or not bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))
+        write_run(tmp_path, seed=seed, returns=[4.0 - seed, 3.0, 2.0, 1.0 + seed])
+    figure = drawn(collect(tmp_path, "study"), band=band)
+    assert len(bands(panel(figure, "Gap Crosser"))) == 1
+    assert ("95 % t interval" in text_of(figure)) == (band == "interval")
 
 
 def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_left(tmp_path: Path) -> None:
@@ -268,7 +270,7 @@ def test_final_returns_hold_every_seed_and_our_interval(tmp_path: Path) -> None:
     done, short = axes.collections[0].get_offsets(), axes.collections[1].get_offsets()
     assert sorted(np.asarray(done)[:, 0].tolist()) == values
     assert np.asarray(short)[:, 0].tolist() == [99.0]
-    wanted = statistics.interquartile_mean([values])
+    wanted = statistics.mean([values])
     drawn_at = [np.asarray(line.get_xdata(), dtype=float).tolist() for line in axes.lines if len(line.get_xdata())]
     assert [wanted.value] in drawn_at
     assert [wanted.low, wanted.high] in drawn_at
@@ -342,7 +344,7 @@ def test_refusals(tmp_path: Path) -> None:
         ([], "study is missing"),
         ([f"results={tmp_path}", "study=nothing"], "There is no study 'nothing'"),
         ([*base, "only=[nothing]"], "only holds 'nothing'; allowed are comparison, "),
-        ([*base, "band=minmax"], "band is 'minmax'; allowed are std, iqm"),
+        ([*base, "band=minmax"], "band is 'minmax'; allowed are std, interval"),
         ([*base, "formats=[gif]"], "allowed are pdf, svg, png"),
         ([*base, "formats=[]"], "formats is empty"),
         ([*base, f"against={tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "There is no study 'x'"),

@@ -24,7 +24,7 @@ class FiguresConfig:
     out: str | None
     only: tuple[str, ...]
     formats: tuple[Literal["pdf", "svg", "png"], ...]
-    band: Literal["std", "iqm"]
+    band: Literal["std", "interval"]
     published: bool
     against: str | None
     force: bool

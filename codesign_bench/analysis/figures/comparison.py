@@ -54,7 +54,7 @@ def draw(
     sources = dict.fromkeys(part for source in marks["source"] for part in source.replace("+-", "±").split("; "))
     foot = [
         f"Lines and bands: {curves.BANDS[band]}.",
-        *(measures.cautions(collection, methods) if band == "iqm" else []),
+        *(measures.cautions(collection, methods) if band == "interval" else []),
         *([f"Stars: {'; '.join(sources)}."] if sources else []),
         *(["Underneath: the final design of each method's best seed, at one scale per environment."] if designs else []),
         *looks.on_the_command_line({method: collection.looks[method] for method in methods}),

@@ -18,7 +18,7 @@ from codesign_bench.arrays import Array
 
 STAR: Any = {"marker": (5, 1), "ms": 6, "mfc": "white", "mew": 0.9}
 """Marks of published values."""
-BANDS = {"std": "mean and standard deviation over seeds", "iqm": "interquartile mean and 95 % bootstrap interval over seeds"}
+BANDS = {"std": "mean and standard deviation over seeds", "interval": f"mean over seeds and its {statistics.T_INTERVAL}"}
 _DASHES = {"-": "", "--": (4, 1.5), "-.": (4, 1.5, 1, 1.5), ":": (1, 1.5)}
 """matplotlib's line styles as seaborn writes them."""
 FEWER = " with fewer seeds"
