@@ -20,6 +20,10 @@ FRACTION = 0.5
 MOST_POINTS = 1000
 COUNTERS = ("designs", "unstable", "eval_steps", "seconds")
 """Metrics that grow with the run, of which the last value counts; of the others the mean that `final` is of the return."""
+DISTANCE, PART = "net_displacement", "reward_"
+"""Columns of progress.csv: metres travelled forward in an episode, and the beginning of the names of the return's parts."""
+EXPLAINED = "explained_variance"
+"""The share of the variance of returns that the critic foresaw: 1 at best, 0 of a constant. Methods that learn with PPO record it."""
 NOT_COMPARED = ("best_return",)
 """A maximum over evaluations, of which methods have unequal numbers."""
 
@@ -44,6 +48,12 @@ def finals(collection: Collection) -> pd.DataFrame:
         **{name: [(last if name in COUNTERS else Collection.final)(collection, run, name) for run in runs] for name in metrics},
     }
     return pd.DataFrame(columns)
+
+
+def parts(collection: Collection, env: str | None = None) -> list[str]:
+    """The columns of the return's parts that are not zero all over (in an environment), in the order of the task; none of older runs."""
+    table = collection.table if env is None else collection.table[collection.table["env"] == env]
+    return [name for name in table.columns if name.startswith(PART) and (table[name].fillna(0) != 0).any()]
 
 
 def last(collection: Collection, run: Run, metric: str) -> float:
@@ -72,9 +82,11 @@ def levels(frame: pd.DataFrame) -> dict[str, float]:
 def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
     """One row per environment and method: seeds (that reached the end) of runs (all), mean, std, low and high of its interval, area,
     area_std, steps_to_level (median over runs; infinite: never), reached_level (runs that did) of level_runs (runs of which it is known:
-    an unfinished run may still get there) and first (steps of the first evaluation). Where no run reached the end, the numbers are those
-    at the runs' own ends and `steps` says where; `complete` is False then."""
+    an unfinished run may still get there) and first (steps of the first evaluation). Of re-evaluations, distance, the return's parts and
+    the critic's explained variance: mean, NAME_std and NAME_seeds, the seeds that have it. Where no run reached the end, the numbers are
+    those at the runs' own ends and `steps` says where; `complete` is False then."""
     frame, rows = finals(collection), []
+    averaged = [*AVERAGED, *(name for name in (DISTANCE, EXPLAINED) if name in frame), *parts(collection)]
     best = levels(frame)
     for env, method in product(collection.envs, collection.methods):
         mine = frame[(frame["env"] == env) & (frame["method"] == method)]
@@ -89,11 +101,11 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
         row |= {"mean": mean.value, "low": mean.low, "high": mean.high, "std": statistics.mean_and_std(counted["final"])[1]}
         row |= {"steps_to_level": float(np.median(to_level)) if to_level else np.nan, "level_runs": len(to_level)}
         row["reached_level"] = int(np.isfinite(to_level).sum())
-        for name in ("area", "reevaluated", "retrained"):
+        for name in averaged:
             row[name], row[f"{name}_std"] = statistics.mean_and_std(counted[name])
             row[f"{name}_seeds"] = int(counted[name].notna().sum())
         rows.append(row)
-    return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
+    return pd.DataFrame(rows, columns=[*SUMMARY_COLUMNS, *(f"{name}{kind}" for name in averaged for kind in ("", "_std", "_seeds"))])
 
 
 def _steps_to_level(collection: Collection, env: str, method: str, level: float) -> list[float]:
@@ -106,9 +118,10 @@ def _steps_to_level(collection: Collection, env: str, method: str, level: float)
 
 SUMMARY_COLUMNS = [
     *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "low", "high"),
-    *("area", "area_std", "area_seeds", "steps_to_level", "reached_level", "level_runs", "first", "seconds"),
-    *("reevaluated", "reevaluated_std", "reevaluated_seeds", "retrained", "retrained_std", "retrained_seeds"),
+    *("steps_to_level", "reached_level", "level_runs", "first", "seconds"),
 ]
+AVERAGED = ("area", "reevaluated", "retrained")
+"""What every run may have; other columns that are averaged depend on what was recorded."""
 
 
 def scores(frame: pd.DataFrame, method: str, envs: Sequence[str]) -> list[Array]:
@@ -223,6 +236,12 @@ def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str])
             absent.setdefault(", ".join(names), []).append(collection.title(env))
     where = {names: f" in {', '.join(titles)}" if len(titles) < len(envs) or len(envs) == 1 else "" for names, titles in absent.items()}
     return [f"No runs of {names}{place}." for names, place in where.items()]
+
+
+def not_recorded(collection: Collection, methods: Sequence[str], metric: str) -> list[str]:
+    """Which of the methods have runs without a metric, as older ones may be, in words."""
+    without = [m for m in methods if any(run.method == m and not len(collection.curve(run, metric)[0]) for run in collection.runs)]
+    return [f"Not recorded in all runs of {', '.join(map(collection.label, without))}."] if without else []
 
 
 def _few(names: list[str], most: int = 3) -> str:

@@ -184,6 +184,8 @@ def summary(collection: Collection, env: str | None = None) -> Table:
         "Seeds": lambda row: f"{row['seeds']} of {row['runs']}",
         "Final return": lambda row: plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
         "Mean [95 %]": lambda row: with_interval(row["mean"], row["low"], row["high"]),
+        **({part_title(name): _of_seeds(name) for name in measures.parts(collection, env)} if env is not None else {}),
+        **_distance(frame),
         "Mean over steps": _of_seeds("area"),
         f"Steps to {share}": level,
     }
@@ -199,6 +201,7 @@ def summary(collection: Collection, env: str | None = None) -> Table:
         f"in square brackets the {statistics.T_INTERVAL} of the mean. "
         "Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated. "
         "In round brackets: the number of seeds, where it is less than that of the final return.",
+        *_about_parts(frame),
         f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there).",
         *_about_reevaluations(collection),
         *measures.cautions(collection),
@@ -206,6 +209,51 @@ def summary(collection: Collection, env: str | None = None) -> Table:
     )
     title, words = ("Returns", 2) if env is None else (f"Returns in {collection.title(env)}", 1)
     return Table.of("summary", title, columns, frame.to_dict("records"), notes, words)
+
+
+def parts(collection: Collection) -> Table:
+    """What the returns are made of, and how far the robots came: a return can hide standing still."""
+    frame = measures.summary(collection)
+    columns: Columns = {
+        **_curve(collection),
+        "Seeds": lambda row: f"{row['seeds']} of {row['runs']}",
+        "Final return": lambda row: plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
+        **{part_title(name): _of_seeds(name) for name in measures.parts(collection)},
+        **_distance(frame),
+    }
+    notes = (*_about_parts(frame), *measures.shortfall(collection, bands=False))
+    return Table.of("parts", "Parts of the final return", columns, frame.to_dict("records"), notes)
+
+
+def part_title(name: str) -> str:
+    return name.removeprefix(measures.PART).replace("_", " ").capitalize()
+
+
+def _distance(frame: pd.DataFrame) -> Columns:
+    return {"Distance (m)": _of_seeds(measures.DISTANCE)} if measures.DISTANCE in frame else {}
+
+
+def _about_parts(frame: pd.DataFrame) -> list[str]:
+    if measures.DISTANCE not in frame:
+        return []
+    return ["Parts of the return and the distance travelled forward in an episode: over the same evaluations as the final return."]
+
+
+def learning(collection: Collection) -> Table:
+    """How well the critics foresaw returns, as far as it was recorded."""
+    frame = measures.summary(collection)
+    columns: Columns = {
+        **_curve(collection),
+        "Seeds": lambda row: f"{row['seeds']} of {row['runs']}",
+        "Explained variance": _of_seeds(measures.EXPLAINED),
+    }
+    rows = frame[frame[measures.EXPLAINED].notna()].to_dict("records") if measures.EXPLAINED in frame else []
+    notes = (
+        "Share of the variance of returns that the critic foresaw in the last 5 % of the steps, mean ± standard deviation over seeds: "
+        "1 at best, 0 of a critic that says the same of every state.",
+        *measures.shortfall(collection, bands=False),
+    )
+    return Table.of("learning", "Critics", columns, rows, notes)
 
 
 def _curve(collection: Collection) -> Columns:

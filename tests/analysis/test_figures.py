@@ -29,7 +29,7 @@ from tests.analysis.study import write_run
 
 NAMES = ("comparison", "ablation", "jsmlp", "random_agents", "joint_index", "overview", "final_returns", "pairs", "aggregate")
 TABLES = (
-    *("methods", "final_returns", "summary", "pairwise", "cost", "exploration", "symmetry"),
+    *("methods", "final_returns", "parts", "summary", "pairwise", "cost", "exploration", "symmetry"),
     *("hyperparameters_transform2act", "hyperparameters_baselines"),
 )
 
@@ -146,6 +146,39 @@ def test_a_number_that_is_missing_in_between_is_a_dashed_stretch(tmp_path: Path)
     figure = drawn(collect(tmp_path, "study"))
     assert stretches(panel(figure, "Gap Crosser")) == [(False, [2.0]), (False, [4.0, 5.0]), (True, [2.0, 2.0, 4.0])]
     assert "With evaluations that are not a number: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
+
+
+# ---- how far they came -----------------------------------------------------------------------------------------------
+
+
+def test_the_distance_travelled_is_a_second_row(tmp_path: Path) -> None:
+    for method, metres in (("transform2act", [0.0, 1.0, 2.0, 3.0]), ("nge", [0.5, 0.5, 0.5, 0.5])):
+        write_run(tmp_path, method, more={"net_displacement": metres})
+    collection = collect(tmp_path, "study")
+    figure = drawn(collection, designs=False)
+    upper, lower = figure.axes
+    assert (upper.get_ylabel(), lower.get_ylabel()) == ("total reward", "distance (m)")
+    assert stretches(lower) == [(False, [0.0, 1.0, 2.0, 3.0]), (False, [0.5] * 4)]
+    assert "Distance: metres forward in an episode." in text_of(figure)
+    assert "Not recorded" not in text_of(figure)
+    assert len(drawn(collection, designs=False, distance=False).axes) == 1
+
+
+def test_runs_that_did_not_record_the_distance_are_drawn_without(tmp_path: Path) -> None:
+    def without(path: Path) -> None:
+        path.write_text(path.read_text().replace("net_displacement", "something_else"))
+
+    without(write_run(tmp_path, "nge") / "progress.csv")
+    (axes,) = drawn(collect(tmp_path, "study"), designs=False).axes
+    assert axes.get_ylabel() == "total reward"
+    write_run(tmp_path, "transform2act")
+    figure = drawn(collect(tmp_path, "study"), designs=False)
+    assert [len(axes.lines) for axes in figure.axes] == [2, 1]
+    assert "Not recorded in all runs of NGE." in text_of(figure)
+    write_run(tmp_path, "nge", "swimmer", study="two")
+    without(write_run(tmp_path, "nge", "gap", study="two") / "progress.csv")
+    figure = comparison.draw(collect(tmp_path, "two"), ["nge"], ["gap", "swimmer"], designs=False)
+    assert "not recorded" in text_of(figure)
 
 
 # ---- bands and marks -------------------------------------------------------------------------------------------------

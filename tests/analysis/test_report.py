@@ -118,7 +118,17 @@ def test_it_holds_everything(page: Page) -> None:
     assert "12 runs · 3 methods · 2 environments · 2 seeds each · budget 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
     assert "codesign-bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
-    for column in ("Final return", "Mean [95 %]", "Mean over steps", "Fresh", "Retrained", "Designs tried", "Minutes", "New controller"):
+    for column in (
+        "Final return",
+        "Mean [95 %]",
+        "Distance (m)",
+        "Mean over steps",
+        "Fresh",
+        "Retrained",
+        "Designs tried",
+        "Minutes",
+        "New controller",
+    ):
         assert column in page.text
     assert "7.25" in page.words
     assert "8.50" in page.words
@@ -181,7 +191,7 @@ def test_short_runs_do_not_count(tmp_path: Path) -> None:
         folder = write_run(tmp_path, seed=seed, returns=returns)
         Reevaluation(fresh_episodes(value, 10_000 * len(returns)), None).save(folder)
     collection = collect(tmp_path, "study")
-    assert tables.summary(collection, "gap").rows == (("Transform2Act", "1 of 2", "4.00", "4.00", "2.50", "15 k (2 of 2)", "10.0"),)
+    assert tables.summary(collection, "gap").rows == (("Transform2Act", "1 of 2", "4.00", "4.00", "0.00", "2.50", "15 k (2 of 2)", "10.0"),)
 
 
 def test_the_best_method_comes_first(tmp_path: Path) -> None:

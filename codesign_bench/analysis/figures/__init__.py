@@ -26,6 +26,7 @@ class FiguresConfig:
     formats: tuple[Literal["pdf", "svg", "png"], ...]
     band: Literal["std", "interval"]
     published: bool
+    distance: bool
     against: str | None
     force: bool
 
@@ -64,6 +65,7 @@ class Drawing:
             methods=self.methods,
             band=config.band,
             published=config.published,
+            distance=config.distance,
             designs=designs,
             name=name,
             formats=config.formats,
@@ -87,8 +89,9 @@ def _diagrams(drawing: Drawing) -> list[Path]:
 
 def _tables(drawing: Drawing) -> list[Path]:
     collection, out = drawing.collection, drawing.config.folder
-    kinds = (tables.methods, tables.final_returns, tables.summary, tables.pairwise, tables.cost, tables.exploration)
+    kinds = (tables.methods, tables.final_returns, tables.parts, tables.summary, tables.pairwise, tables.cost, tables.exploration)
     made = [*(kind(collection) for kind in kinds), *hyperparameters.tables(collection)]
+    made += [critics] if (critics := tables.learning(collection)).rows else []
     written = [path for table in made for path in tables.write(table, out)]
     frames = {"runs": measures.finals(collection), "summary": measures.summary(collection)}
     frames["pairwise"] = measures.pairwise(frames["runs"])

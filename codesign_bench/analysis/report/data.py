@@ -20,7 +20,7 @@ METRICS = {
     "return_mean": "return of the champion",
     "train_return": "return while training",
     "episode_length": "episode length (steps)",
-    "net_displacement": "net displacement (m)",
+    measures.DISTANCE: "distance travelled (m)",
     "bodies": "bodies of the champion",
 }
 """Columns of progress.csv that curves show, with their names for people; so do those that a task adds, under their own."""
@@ -89,8 +89,8 @@ def _luminance(rgb: Array) -> float:
 
 
 def metrics(collection: Collection) -> dict[str, str]:
-    own = [name for name in collection.table.columns if name not in (*KEYS, *METRICS, *NOT_SHOWN)]
-    return {**METRICS, **{name: name.replace("_", " ") for name in own}}
+    own = [name for name in collection.table.columns if name not in (*KEYS, *METRICS, *NOT_SHOWN) and collection.table[name].notna().any()]
+    return {**METRICS, **{name: name.replace(measures.PART, "part of the return: ").replace("_", " ") for name in own}}
 
 
 def curves(collection: Collection, env: str) -> dict[str, Any]:
