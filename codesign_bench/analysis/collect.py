@@ -9,6 +9,8 @@
 - reevaluations: fresh episodes and new controllers, as far as they compare (reevaluations.py)
 - forced: what `force=True` mixed; figures show it
 
+Runs of different tracks are of different methods (`nge`, `nge track=strong`): nothing averages them.
+
 Runs are comparable when budget, environment, evaluation, the method's configuration and the versions of MuJoCo and of this
 package agree; the largest agreeing set stays and the others are left out by name.
 """

@@ -1,9 +1,11 @@
 """Two studies against each other: for people who bring their own method, or repeat somebody's runs.
 
-A method that both have is compared with itself; a method that only the first has is compared with each of the second's. Returns are
+A method that both have is compared with itself, one that the second has on another track only with that; a method that only the first
+has is compared with each of the second's. Returns are
 the final ones at the last step that both studies reached in an environment.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,12 +32,18 @@ def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd
     for env in looks.ordered_envs(set(mine.envs) & set(theirs.envs)):
         at = min(mine.horizon(env), theirs.horizon(env))
         for method in looks.ordered(run.method for run in mine.runs if run.env == env):
-            rivals = [method] if theirs.of(env, method) else looks.ordered(run.method for run in theirs.runs if run.env == env)
+            rivals = _rivals(method, looks.ordered(run.method for run in theirs.runs if run.env == env))
             for other in rivals:
                 a, b = _at(mine, env, method, at), _at(theirs, env, other, at)
                 if len(a) and len(b):
                     rows.append({"env": env, "method": method, "other": other, "steps": at, **measures.pair([a], [b])})
     return pd.DataFrame(rows, columns=["steps", *measures.PAIR_COLUMNS])
+
+
+def _rivals(method: str, others: Sequence[str]) -> Sequence[str]:
+    """Itself, or itself on other tracks, or everybody."""
+    alike = [other for other in others if looks.split(other)[0] == looks.split(method)[0]]
+    return [method] if method in others else alike or others
 
 
 def _at(collection: Collection, env: str, method: str, steps: float) -> Array:

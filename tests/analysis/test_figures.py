@@ -134,6 +134,32 @@ def test_label_and_colour_come_from_the_configuration_and_are_never_shared() -> 
     assert len({look.colour for look in found.values()}) == 3
 
 
+def test_a_method_on_another_track_has_its_colour_in_another_line() -> None:
+    configs = {name: load_config("config", [f"method={name}"])["method"] for name in options_of("method") if name in looks.ORDER}
+    found = looks.looks(configs | {f"{name} track=strong": config for name, config in configs.items()})
+    assert list(found)[:4] == ["transform2act", "transform2act track=strong", "nge", "nge track=strong"]
+    paper, strong = found["nge"], found["nge track=strong"]
+    assert (strong.label, strong.colour, strong.marker) == ("NGE (strong)", paper.colour, paper.marker)
+    assert strong.dashes != paper.dashes
+    assert len({(look.colour, look.dashes) for look in found.values()}) == len({data._dashes(look) for look in found.values()}) == 22
+    assert looks.looks({"mine track=strong": {}})["mine track=strong"].label == "mine (strong)"
+    assert "transform2act_no_gnn track=strong" in looks.on_the_command_line(found)[0]
+
+
+def test_figures_of_the_paper_hold_their_methods_on_every_track(tmp_path: Path) -> None:
+    for track in ("paper", "strong"):
+        for i, method in enumerate(("transform2act", "transform2act_no_gnn", "nge")):
+            write_run(tmp_path / "results", method, seed=int(track == "strong"), track=track, returns=[1.0, 2.0, 3.0 + i, 4.0])
+    command.main(
+        [f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=png", "only=comparison,ablation,tables"]
+    )
+    ablation = (tmp_path / "out/ablation_returns.md").read_text()
+    assert "w/o GNNs (strong)" in ablation
+    assert "NGE" not in ablation
+    assert "NGE (strong)" in (tmp_path / "out/comparison_returns.md").read_text()
+    assert "nge track=strong" in (tmp_path / "out/methods.md").read_text()
+
+
 def test_labels_lead_to_the_names_on_the_command_line() -> None:
     (sentence,) = looks.on_the_command_line(shipped())
     assert sentence.startswith("On the command line, w/o GNNs is transform2act_no_gnn, w/o control JSMLP is ")

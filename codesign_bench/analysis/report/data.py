@@ -65,7 +65,8 @@ def _colours(look: Look) -> dict[str, str]:
 
 
 def _dashes(look: Look) -> str:
-    return DASHES.get(look.marker, "6 2 1 2")
+    pattern = DASHES.get(look.marker, "6 2 1 2")
+    return pattern if look.dashes == "-" else f"{pattern or '12 3'} 1 3"
 
 
 def standing_out(colour: str, background: str, contrast: float = 3.0) -> str:
