@@ -9,6 +9,8 @@
 - reevaluations: fresh episodes and new controllers, as far as they compare (reevaluations.py)
 - forced: what `force=True` mixed; figures show it
 
+Runs of different tracks are of different methods (`nge`, `nge track=strong`): nothing averages them.
+
 Runs are comparable when budget, environment, evaluation, the method's configuration and the versions of MuJoCo and of this
 package agree; the largest agreeing set stays and the others are left out by name.
 """
@@ -24,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from codesign_bench.analysis import looks
+from codesign_bench.analysis import looks, statistics
 from codesign_bench.analysis.comparable import LeftOut, comparable, differing, mixed
 from codesign_bench.analysis.reading import NEEDED, Run, read_run
 from codesign_bench.analysis.reevaluations import Reevaluations, read_reevaluations
@@ -78,9 +80,10 @@ class Collection:
         """The runs of one curve: those that got furthest first, among them by final return."""
         return sorted(self.of(env, method), key=lambda run: (-run.steps, -self.final(run)))
 
-    def final(self, run: Run) -> float:
-        """Return of the last evaluation that is a number."""
-        return float(self.curve(run)[1][-1])
+    def final(self, run: Run, metric: str = "return_mean", until: float = np.inf) -> float:
+        """At the end of a run, or as it was at `until` steps: see statistics.final. NaN where nothing was recorded."""
+        steps, values = self.curve(run, metric)
+        return statistics.final(steps[steps <= until], values[steps <= until])
 
     def record(self, run: Run, metric: str = "return_mean") -> tuple[Array, Array]:
         """Steps and values of one run as they were recorded; NaN for what is not a number."""

@@ -1,19 +1,22 @@
 """Two studies against each other: for people who bring their own method, or repeat somebody's runs.
 
-A method that both have is compared with itself; a method that only the first has is compared with each of the second's. Returns are
-taken at the last step that both studies reached in an environment.
+A method that both have is compared with itself, one that the second has on another track only with that; a method that only the first
+has is compared with each of the second's. Returns are
+the final ones at the last step that both studies reached in an environment.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis import looks, measures, style
+from codesign_bench.analysis import looks, measures, statistics, style
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.comparable import differing, own_differences
 from codesign_bench.analysis.tables import Columns, Table, number, with_interval
+from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 
 LONGEST = 60
@@ -29,7 +32,7 @@ def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd
     for env in looks.ordered_envs(set(mine.envs) & set(theirs.envs)):
         at = min(mine.horizon(env), theirs.horizon(env))
         for method in looks.ordered(run.method for run in mine.runs if run.env == env):
-            rivals = [method] if theirs.of(env, method) else looks.ordered(run.method for run in theirs.runs if run.env == env)
+            rivals = _rivals(method, looks.ordered(run.method for run in theirs.runs if run.env == env))
             for other in rivals:
                 a, b = _at(mine, env, method, at), _at(theirs, env, other, at)
                 if len(a) and len(b):
@@ -37,9 +40,16 @@ def differences(mine: Collection, theirs: Collection, force: bool = False) -> pd
     return pd.DataFrame(rows, columns=["steps", *measures.PAIR_COLUMNS])
 
 
-def _at(collection: Collection, env: str, method: str, steps: float) -> Any:
-    values = measures.curves(collection, env, method, np.array([float(steps)]))[:, 0]
-    return values[np.isfinite(values)]
+def _rivals(method: str, others: Sequence[str]) -> Sequence[str]:
+    """Itself, or itself on other tracks, or everybody."""
+    alike = [other for other in others if looks.split(other)[0] == looks.split(method)[0]]
+    return [method] if method in others else alike or others
+
+
+def _at(collection: Collection, env: str, method: str, steps: float) -> Array:
+    """Final returns, as they were there, of the runs that got so far."""
+    values = np.array([collection.final(run, until=steps) for run in collection.of(env, method) if run.steps >= steps])
+    return np.asarray(values[np.isfinite(values)])
 
 
 def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
@@ -60,7 +70,7 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
 
 
 def _notes(mine: Collection, theirs: Collection) -> list[str]:
-    said = ["Difference of the mean returns at the last step that both studies reached, with 95 % bootstrap intervals over seeds."]
+    said = ["Difference of the mean final returns (mean over the last 5 % of the steps) as far as both studies got.", statistics.INTERVALS]
     said += dict.fromkeys([*measures.cautions(mine), *measures.cautions(theirs)])
     said += [f"Not configured alike: {text}." for text in own_differences(mine.runs, theirs.runs)]
     said += [f"Forced: {problem}." for problem in differing(mine.runs, theirs.runs)]

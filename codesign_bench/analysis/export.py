@@ -31,7 +31,7 @@ def export(collection: Collection, out: Path, snapshots: bool, largest: int) -> 
     written, too_large = 0, []
     try:
         for one in collection.runs:
-            target = fresh / one.env / one.method / f"seed_{one.seed}"
+            target = fresh / one.env / one.option / f"seed_{one.seed}"
             for source in _files(one.path, snapshots):
                 content = _without_place(source.read_bytes(), source, one, out.name)
                 if len(content) > 1000 * largest:

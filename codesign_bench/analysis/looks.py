@@ -19,6 +19,7 @@ _MARKERS = dict(zip(ORDER, "os^D<vPX>ph", strict=True))
 _SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
 _SPARE_MARKERS = "<>*dH8^s"
 _SPARE_DASHES = ("-", "--", "-.", ":")
+_OTHER_TRACK = "-."
 
 
 @dataclass(frozen=True)
@@ -33,25 +34,38 @@ class Look:
 
 def looks(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Look]:
     """Of methods by name, in the order of figures. Label and colour are those of the method's configuration, unless a method before it
-    has them (a variant that was only renamed): then it is called by its name, in a spare colour."""
+    has them (a variant that was only renamed): then it is called by its name, in a spare colour. On another track than the paper's a
+    method has its own colour in another line, and its track in brackets."""
     found: dict[str, Look] = {}
     spare = 0
     for name in ordered(configs):
-        label, colour = configs[name].get("label"), configs[name].get("colour")
-        if not (isinstance(label, str) and label) or label in {look.label for look in found.values()}:
-            label = name
-        if isinstance(colour, str) and re.fullmatch("#[0-9A-Fa-f]{6}", colour) and colour not in {look.colour for look in found.values()}:
-            found[name] = Look(label, colour, _MARKERS.get(name) or _SPARE_MARKERS[len(found) % len(_SPARE_MARKERS)])
+        (base, track), label, colour = split(name), configs[name].get("label"), configs[name].get("colour")
+        label = (label if isinstance(label, str) and label else base) + (f" ({track})" if track else "")
+        label = name if label in {look.label for look in found.values()} else label
+        marker, dashes = _MARKERS.get(base), _OTHER_TRACK if track else "-"
+        taken = {(look.colour, look.dashes) for look in found.values()}
+        if isinstance(colour, str) and re.fullmatch("#[0-9A-Fa-f]{6}", colour) and (colour, dashes) not in taken:
+            found[name] = Look(label, colour, marker or _SPARE_MARKERS[len(found) % len(_SPARE_MARKERS)], dashes)
         else:
             i, dashes = spare % len(_SPARE), _SPARE_DASHES[spare // len(_SPARE) % len(_SPARE_DASHES)]
-            found[name], spare = Look(label, _SPARE[i], _MARKERS.get(name) or _SPARE_MARKERS[i], dashes), spare + 1
+            found[name], spare = Look(label, _SPARE[i], marker or _SPARE_MARKERS[i], dashes), spare + 1
     return found
 
 
+def split(method: str) -> tuple[str, str]:
+    """A method's name (see reading.Run) as that of its configuration and its track, empty for the paper's."""
+    base, _, track = method.partition(" track=")
+    return base, track
+
+
 def ordered(methods: Iterable[str]) -> tuple[str, ...]:
-    """The paper's methods in its order, then the others by name."""
-    names = set(methods)
-    return tuple(name for name in ORDER if name in names) + tuple(sorted(names - set(ORDER)))
+    """The paper's methods in its order, then the others by name, each with its tracks behind it."""
+
+    def place(name: str) -> tuple[int, str, str]:
+        base, track = split(name)
+        return (ORDER.index(base), "", track) if base in ORDER else (len(ORDER), base, track)
+
+    return tuple(sorted(set(methods), key=place))
 
 
 def ordered_envs(envs: Iterable[str]) -> tuple[str, ...]:

@@ -18,19 +18,25 @@ NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds
 FRACTION = 0.5
 """Of the best method's mean final return: the level of `steps_to_level`."""
 MOST_POINTS = 1000
-FEW_SEEDS = 5
-"""From fewer, a bootstrap interval is too narrow."""
+COUNTERS = ("designs", "unstable", "eval_steps", "seconds")
+"""Metrics that grow with the run, of which the last value counts; of the others the mean that `final` is of the return."""
+DISTANCE, PART = "net_displacement", "reward_"
+"""Columns of progress.csv: metres travelled forward in an episode, and the beginning of the names of the return's parts."""
+EXPLAINED = "explained_variance"
+"""The share of the variance of returns that the critic foresaw: 1 at best, 0 of a constant. Methods that learn with PPO record it."""
+NOT_COMPARED = ("best_return",)
+"""A maximum over evaluations, of which methods have unequal numbers."""
 
 
 def finals(collection: Collection) -> pd.DataFrame:
-    """One row per run: study, env, method, seed, steps, final (return at its last evaluation), area, seconds, and `reached`,
-    whether it got as far as the longest run of its environment: only then final and area compare with others'. Areas of an
-    environment begin alike, where all of its methods have been evaluated. Then the last value of every other metric in progress.csv,
-    the task's own among them."""
+    """One row per run: study, env, method, seed, steps, final (return over the last 5 % of its steps, see statistics.final), area,
+    seconds, and `reached`, whether it got as far as the longest run of its environment: only then final and area compare with others'.
+    Areas of an environment begin alike, where all of its methods have been evaluated. Then every other metric in progress.csv, the
+    task's own among them, over the same evaluations as the return (the last value of COUNTERS)."""
     runs, again = collection.runs, collection.reevaluations
     horizon = {env: collection.horizon(env) for env in collection.envs}
     begin = {env: max(_first(collection, env, run.method) for run in runs if run.env == env) for env in collection.envs}
-    metrics = [name for name in collection.table.columns if name not in (*KEYS, *NOT_METRICS)]
+    metrics = [name for name in collection.table.columns if name not in (*KEYS, *NOT_METRICS, *NOT_COMPARED)]
     columns = {
         **{key: [getattr(run, key) for run in runs] for key in (*KEYS, "steps")},
         "final": [collection.final(run) for run in runs],
@@ -39,9 +45,15 @@ def finals(collection: Collection) -> pd.DataFrame:
         "reached": np.array([run.steps >= horizon[run.env] for run in runs], dtype=bool),
         "reevaluated": [again.agents[run.path].return_mean if run.path in again.agents else np.nan for run in runs],
         "retrained": [again.controllers[run.path].return_mean if run.path in again.controllers else np.nan for run in runs],
-        **{name: [last(collection, run, name) for run in runs] for name in metrics},
+        **{name: [(last if name in COUNTERS else Collection.final)(collection, run, name) for run in runs] for name in metrics},
     }
     return pd.DataFrame(columns)
+
+
+def parts(collection: Collection, env: str | None = None) -> list[str]:
+    """The columns of the return's parts that are not zero all over (in an environment), in the order of the task; none of older runs."""
+    table = collection.table if env is None else collection.table[collection.table["env"] == env]
+    return [name for name in table.columns if name.startswith(PART) and (table[name].fillna(0) != 0).any()]
 
 
 def last(collection: Collection, run: Run, metric: str) -> float:
@@ -68,11 +80,13 @@ def levels(frame: pd.DataFrame) -> dict[str, float]:
 
 
 def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
-    """One row per environment and method: seeds (that reached the end) of runs (all), mean, std, iqm with low and high, area,
+    """One row per environment and method: seeds (that reached the end) of runs (all), mean, std, low and high of its interval, area,
     area_std, steps_to_level (median over runs; infinite: never), reached_level (runs that did) of level_runs (runs of which it is known:
-    an unfinished run may still get there) and first (steps of the first evaluation). Where no run reached the end, the numbers are those
-    at the runs' own ends and `steps` says where; `complete` is False then."""
+    an unfinished run may still get there) and first (steps of the first evaluation). Of re-evaluations, distance, the return's parts and
+    the critic's explained variance: mean, NAME_std and NAME_seeds, the seeds that have it. Where no run reached the end, the numbers are
+    those at the runs' own ends and `steps` says where; `complete` is False then."""
     frame, rows = finals(collection), []
+    averaged = [*AVERAGED, *(name for name in (DISTANCE, EXPLAINED) if name in frame), *parts(collection)]
     best = levels(frame)
     for env, method in product(collection.envs, collection.methods):
         mine = frame[(frame["env"] == env) & (frame["method"] == method)]
@@ -80,18 +94,18 @@ def summary(collection: Collection, fraction: float = FRACTION) -> pd.DataFrame:
             continue
         done = mine[mine["reached"]]
         counted = mine if done.empty else done
-        iqm = statistics.interquartile_mean([counted["final"]])
+        mean = statistics.mean([counted["final"]])
         to_level = _steps_to_level(collection, env, method, fraction * best.get(env, np.nan))
         row = {"env": env, "method": method, "seeds": len(done), "runs": len(mine), "complete": not done.empty}
         row |= {"steps": int(counted["steps"].min()), "first": _first(collection, env, method), "seconds": float(counted["seconds"].mean())}
-        row |= {"iqm": iqm.value, "low": iqm.low, "high": iqm.high}
+        row |= {"mean": mean.value, "low": mean.low, "high": mean.high, "std": statistics.mean_and_std(counted["final"])[1]}
         row |= {"steps_to_level": float(np.median(to_level)) if to_level else np.nan, "level_runs": len(to_level)}
         row["reached_level"] = int(np.isfinite(to_level).sum())
-        row["mean"], row["std"] = statistics.mean_and_std(counted["final"])
-        for name in ("area", "reevaluated", "retrained"):
+        for name in averaged:
             row[name], row[f"{name}_std"] = statistics.mean_and_std(counted[name])
+            row[f"{name}_seeds"] = int(counted[name].notna().sum())
         rows.append(row)
-    return pd.DataFrame(rows, columns=SUMMARY_COLUMNS)
+    return pd.DataFrame(rows, columns=[*SUMMARY_COLUMNS, *(f"{name}{kind}" for name in averaged for kind in ("", "_std", "_seeds"))])
 
 
 def _steps_to_level(collection: Collection, env: str, method: str, level: float) -> list[float]:
@@ -103,10 +117,11 @@ def _steps_to_level(collection: Collection, env: str, method: str, level: float)
 
 
 SUMMARY_COLUMNS = [
-    *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "iqm", "low", "high"),
-    *("area", "area_std", "steps_to_level", "reached_level", "level_runs", "first", "seconds"),
-    *("reevaluated", "reevaluated_std", "retrained", "retrained_std"),
+    *("env", "method", "seeds", "runs", "steps", "complete", "mean", "std", "low", "high"),
+    *("steps_to_level", "reached_level", "level_runs", "first", "seconds"),
 ]
+AVERAGED = ("area", "reevaluated", "retrained")
+"""What every run may have; other columns that are averaged depend on what was recorded."""
 
 
 def scores(frame: pd.DataFrame, method: str, envs: Sequence[str]) -> list[Array]:
@@ -208,10 +223,8 @@ def shortfall(collection: Collection, methods: Sequence[str] | None = None, *, b
 def cautions(collection: Collection, methods: Sequence[str] | None = None) -> list[str]:
     """What to know of intervals from few seeds."""
     keys = {(run.env, run.method) for run in collection.runs if methods is None or run.method in methods}
-    seeds = [len(used(collection, *key)) for key in keys]
-    single = ["A single seed has no interval."] if 1 in seeds else []
-    few = any(1 < number < FEW_SEEDS for number in seeds)
-    return single + (["Intervals from fewer than five seeds are too narrow."] if few else [])
+    few = any(len(used(collection, *key)) < statistics.FEWEST for key in keys)
+    return ["Fewer than three seeds have no interval."] if few else []
 
 
 def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str]) -> list[str]:
@@ -223,6 +236,12 @@ def missing(collection: Collection, methods: Sequence[str], envs: Sequence[str])
             absent.setdefault(", ".join(names), []).append(collection.title(env))
     where = {names: f" in {', '.join(titles)}" if len(titles) < len(envs) or len(envs) == 1 else "" for names, titles in absent.items()}
     return [f"No runs of {names}{place}." for names, place in where.items()]
+
+
+def not_recorded(collection: Collection, methods: Sequence[str], metric: str) -> list[str]:
+    """Which of the methods have runs without a metric, as older ones may be, in words."""
+    without = [m for m in methods if any(run.method == m and not len(collection.curve(run, metric)[0]) for run in collection.runs)]
+    return [f"Not recorded in all runs of {', '.join(map(collection.label, without))}."] if without else []
 
 
 def _few(names: list[str], most: int = 3) -> str:

@@ -1,7 +1,7 @@
 """One run folder, read: its rows, configuration, manifest and status."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,19 @@ import yaml
 from codesign_bench.errors import ConfigError
 
 NEEDED = ("iteration", "steps", "return_mean")
+PAPER = "paper"
+"""The track of configurations that name none."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run folder. `steps` is the last evaluation's that is a number, `charged` the last recorded row's, whatever it holds;
-    `half_rows` and `nan_rows` count rows that say nothing."""
+    """One run folder.
+
+    - method: its configuration's name. On another track than the paper's it is another method, called as it is typed, "nge
+      track=strong", so that nothing averages the two
+    - steps: of the last evaluation that is a number; charged: of the last recorded row, whatever it holds
+    - half_rows, nan_rows: how many rows say nothing
+    """
 
     path: Path
     study: str
@@ -40,8 +47,17 @@ class Run:
         return int(self.config["budget"]["steps"])
 
     @property
+    def option(self) -> str:
+        """What the method is called on the command line and in folders, whatever its track."""
+        return str(self.config["method"]["name"])
+
+    @property
+    def track(self) -> str:
+        return track_of(self.config)
+
+    @property
     def name(self) -> str:
-        return f"{self.env}/{self.method}/seed_{self.seed}"
+        return f"{self.env}/{self.option}/seed_{self.seed}"
 
     @property
     def complete(self) -> bool:
@@ -74,9 +90,14 @@ def read_run(path: Path, study: str) -> tuple[Run, pd.DataFrame]:
     charged = int(rows["steps"].iloc[-1])
     if charged > budget:
         raise ConfigError(f"its progress.csv goes to {charged} steps, beyond its budget of {budget}")
+    method += "" if track_of(config) == PAPER else f" track={track_of(config)}"
     state, reason = str(status.get("status", "missing")), str(status.get("reason", ""))
     steps, nan_rows = int(known["steps"].iloc[-1]), len(rows) - len(known)
     return Run(path, study, env, method, seed, config, manifest, state, reason, steps, charged, half_rows, nan_rows), rows
+
+
+def track_of(config: Mapping[str, Any]) -> str:
+    return str(config.get("track") or PAPER)
 
 
 def read_progress(content: bytes) -> tuple[pd.DataFrame, int]:

@@ -121,6 +121,11 @@ def plus_minus(mean: float, std: float) -> str:
     return number(mean) if math.isnan(std) else f"{number(mean)} ± {number(std, mean)}"
 
 
+def over_seeds(mean: float, std: float, seeds: int, of: int) -> str:
+    """With the number of seeds where it is not that of the others in its row."""
+    return plus_minus(mean, std) + (f" ({seeds} of {of})" if 0 < seeds < of else "")
+
+
 def with_interval(value: float, low: float, high: float) -> str:
     return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low, value)}, {number(high, value)}]"
 
@@ -153,7 +158,7 @@ def final_returns(collection: Collection, methods: Sequence[str] | None = None, 
     cells = {(row["env"], row["method"]): _final_return(row, rivals.get(row["env"], ())) for row in frame.to_dict("records")}
     envs = ordered_envs(frame["env"])
     rows = [(collection.label(method), *(cells.get((env, method), "no runs") for env in envs)) for method in ordered(frame["method"])]
-    notes = ["Return of the last evaluation, mean ± standard deviation over seeds, number of seeds in brackets."]
+    notes = ["Mean return over the last 5 % of the steps, mean ± standard deviation over seeds, number of seeds in brackets."]
     if not complete.all():
         notes.append("† No seed has reached the others' last step; the value is at the steps in brackets and does not compare.")
     notes += measures.shortfall(collection, methods, bands=False)
@@ -178,20 +183,25 @@ def summary(collection: Collection, env: str | None = None) -> Table:
         **_curve(collection),
         "Seeds": lambda row: f"{row['seeds']} of {row['runs']}",
         "Final return": lambda row: plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
-        "IQM [95 %]": lambda row: with_interval(row["iqm"], row["low"], row["high"]),
-        "Mean over steps": lambda row: plus_minus(row["area"], row["area_std"]),
+        "Mean [95 %]": lambda row: with_interval(row["mean"], row["low"], row["high"]),
+        **({part_title(name): _of_seeds(name) for name in measures.parts(collection, env)} if env is not None else {}),
+        **_distance(frame),
+        "Mean over steps": _of_seeds("area"),
         f"Steps to {share}": level,
     }
     if collection.reevaluations.agents:
-        columns["Fresh"] = lambda row: plus_minus(row["reevaluated"], row["reevaluated_std"])
+        columns["Fresh"] = _of_seeds("reevaluated")
     if collection.reevaluations.controllers:
-        columns["Retrained"] = lambda row: plus_minus(row["retrained"], row["retrained_std"])
+        columns["Retrained"] = _of_seeds("retrained")
     if env is not None:
         frame = frame[frame["env"] == env].sort_values(["complete", "mean"], ascending=False, kind="stable")
         del columns["Environment"]
     notes = (
-        "Final return: mean ± standard deviation over the seeds that reached the last step. IQM: interquartile mean with a stratified "
-        "bootstrap interval. Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated.",
+        "Final return: mean over the last 5 % of the steps, mean ± standard deviation over the seeds that reached the last step; "
+        f"in square brackets the {statistics.T_INTERVAL} of the mean. "
+        "Mean over steps: area under the curve divided by its steps, from where all methods have been evaluated. "
+        "In round brackets: the number of seeds, where it is less than that of the final return.",
+        *_about_parts(frame),
         f"Steps to {share}: median over seeds until {share} of the best method's final return (seeds that got there).",
         *_about_reevaluations(collection),
         *measures.cautions(collection),
@@ -201,9 +211,59 @@ def summary(collection: Collection, env: str | None = None) -> Table:
     return Table.of("summary", title, columns, frame.to_dict("records"), notes, words)
 
 
+def parts(collection: Collection) -> Table:
+    """What the returns are made of, and how far the robots came: a return can hide standing still."""
+    frame = measures.summary(collection)
+    columns: Columns = {
+        **_curve(collection),
+        "Seeds": lambda row: f"{row['seeds']} of {row['runs']}",
+        "Final return": lambda row: plus_minus(row["mean"], row["std"]) + ("" if row["complete"] else f" † ({count(row['steps'])})"),
+        **{part_title(name): _of_seeds(name) for name in measures.parts(collection)},
+        **_distance(frame),
+    }
+    notes = (*_about_parts(frame), *measures.shortfall(collection, bands=False))
+    return Table.of("parts", "Parts of the final return", columns, frame.to_dict("records"), notes)
+
+
+def part_title(name: str) -> str:
+    return name.removeprefix(measures.PART).replace("_", " ").capitalize()
+
+
+def _distance(frame: pd.DataFrame) -> Columns:
+    return {"Distance (m)": _of_seeds(measures.DISTANCE)} if measures.DISTANCE in frame else {}
+
+
+def _about_parts(frame: pd.DataFrame) -> list[str]:
+    if measures.DISTANCE not in frame:
+        return []
+    return ["Parts of the return and the distance travelled forward in an episode: over the same evaluations as the final return."]
+
+
+def learning(collection: Collection) -> Table:
+    """How well the critics foresaw returns, as far as it was recorded."""
+    frame = measures.summary(collection)
+    columns: Columns = {
+        **_curve(collection),
+        "Seeds": lambda row: f"{row['seeds']} of {row['runs']}",
+        "Explained variance": _of_seeds(measures.EXPLAINED),
+    }
+    rows = frame[frame[measures.EXPLAINED].notna()].to_dict("records") if measures.EXPLAINED in frame else []
+    notes = (
+        "Share of the variance of returns that the critic foresaw in the last 5 % of the steps, mean ± standard deviation over seeds: "
+        "1 at best, 0 of a critic that says the same of every state.",
+        *measures.shortfall(collection, bands=False),
+    )
+    return Table.of("learning", "Critics", columns, rows, notes)
+
+
 def _curve(collection: Collection) -> Columns:
     """The first columns of a table with one row per environment and method."""
     return {"Environment": lambda row: collection.title(row["env"]), "Method": lambda row: collection.label(row["method"])}
+
+
+def _of_seeds(name: str) -> Callable[[Row], str]:
+    """A column of measures.summary, of perhaps fewer seeds than the final return."""
+    return lambda row: over_seeds(row[name], row[f"{name}_std"], row[f"{name}_seeds"], row["seeds"] if row["complete"] else row["runs"])
 
 
 def _about_reevaluations(collection: Collection) -> list[str]:
@@ -221,20 +281,29 @@ def _about_reevaluations(collection: Collection) -> list[str]:
 
 
 def overall(collection: Collection) -> Table:
-    """Across environments: the interquartile mean of the runs' shares of the best method's mean final return."""
+    """Across environments: the mean of the runs' shares of the best method's mean final return."""
     frame = measures.normalised(measures.finals(collection))
     envs = ordered_envs(frame["env"])
     strata = {method: [scores for scores in measures.scores(frame, method, envs) if len(scores)] for method in ordered(frame["method"])}
-    found = [(method, len(some), statistics.interquartile_mean(some)) for method, some in strata.items() if some]
+    found = [(method, some, statistics.mean(some)) for method, some in strata.items() if some]
     rows = [
-        (collection.label(method), with_interval(iqm.value, iqm.low, iqm.high), f"{number} of {len(envs)}", f"{iqm.runs}")
-        for method, number, iqm in sorted(found, key=lambda row: (-row[1], -row[2].value))
+        (
+            collection.label(method),
+            with_interval(mean.value, mean.low, mean.high),
+            number(statistics.interquartile_mean(some)),
+            f"{len(some)} of {len(envs)}",
+            f"{mean.runs}",
+        )
+        for method, some, mean in sorted(found, key=lambda row: (-len(row[1]), -row[2].value))
     ]
     notes = (
-        "Interquartile mean of final returns as a share of the best method's mean in the same environment, where that is above zero. "
+        "Final returns as a share of the best method's mean in the same environment, where that is above zero: mean over seeds, "
+        f"environments counted alike, with its {statistics.T_INTERVAL}; interquartile mean of all runs. "
         "Methods that lack environments come after those that have them all: their shares are of fewer, perhaps easier, tasks.",
+        *measures.cautions(collection),
     )
-    return Table("overall", "Normalised final returns", ("Method", "IQM [95 %]", "Environments", "Runs"), tuple(rows), notes)
+    columns = ("Method", "Mean [95 %]", "Interquartile mean", "Environments", "Runs")
+    return Table("overall", "Normalised final returns", columns, tuple(rows), notes)
 
 
 def pairwise(collection: Collection) -> Table:
@@ -248,8 +317,8 @@ def pairwise(collection: Collection) -> Table:
         "Hedges' g": lambda row: number(row["hedges_g"]),
     }
     notes = (
-        "Difference of the mean final returns and probability that a run of the first method beats one of the second, with stratified "
-        "bootstrap intervals.",
+        "Difference of the mean final returns, and probability that a run of the first method beats one of the second.",
+        statistics.INTERVALS,
         *measures.cautions(collection),
         *measures.shortfall(collection, bands=False),
     )
@@ -309,7 +378,7 @@ def exploration(collection: Collection) -> Table:
         "Bodies": _over_seeds("bodies"),
     }
     notes = (
-        "Mean ± standard deviation over seeds, of designs over the whole run, of episode length and bodies at the last evaluation. "
+        "Mean ± standard deviation over seeds, of designs over the whole run, of episode length and bodies over its last 5 %. "
         "Steps per design: charged steps per design or species; "
         "Transform2Act learns from all of them with one policy, species of evolution methods only from their own and their ancestors'.",
         *measures.shortfall(collection, bands=False),
@@ -322,7 +391,6 @@ def symmetry(frame: pd.DataFrame, collection: Collection) -> Table:
     columns: Columns = {
         **_curve(collection),
         "Designs": lambda row: f"{len(row['runs'])}",
-        "with siblings": lambda row: f"{row['runs']['sibling'].notna().sum()}",
         "Sibling symmetry": _over_seeds("sibling"),
         "Left-right symmetry": _over_seeds("left-right"),
         "Mirror symmetry": _over_seeds("mirror"),
@@ -351,4 +419,8 @@ def _by_curve(frame: pd.DataFrame) -> Iterator[Row]:
 
 
 def _over_seeds(column: str) -> Callable[[Row], str]:
-    return lambda row: plus_minus(*statistics.mean_and_std(row["runs"][column]))
+    def text(row: Row) -> str:
+        values = row["runs"][column]
+        return over_seeds(*statistics.mean_and_std(values), int(values.notna().sum()), len(values))
+
+    return text

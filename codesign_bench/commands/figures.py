@@ -1,7 +1,7 @@
 """every figure and table of a study, from its run folders, without simulating; index.md lists them.
 
 codesign-bench figures study=default
-codesign-bench figures study=default env=gap method=transform2act,nge only=comparison band=iqm
+codesign-bench figures study=default env=gap method=transform2act,nge only=comparison band=interval
 codesign-bench figures study=mine against=default
 """
 

@@ -26,4 +26,5 @@ def main(arguments: list[str]) -> int:
 
 
 def _sentence(fresh: FreshEpisodes) -> str:
-    return f"return {fresh.return_mean:.1f} ± {fresh.return_std:.1f} in {fresh.episodes} fresh episodes, {fresh.columns['bodies']:g} bodies"
+    values = f"return {fresh.return_mean:.1f} ± {fresh.return_std:.1f}, {fresh.columns['net_displacement']:.1f} m"
+    return f"{values} in {fresh.episodes} fresh episodes, {fresh.columns['bodies']:g} bodies"

@@ -53,7 +53,8 @@ class Agent:
 class Iteration:
     """What one iteration or generation did.
 
-    - metrics: numbers for the logs and the table `learning`, such as losses
+    - metrics: numbers for the logs and the table `learning`, such as losses; explained_variance, of the critic, is also a column of
+      progress.csv
     - tables: rows that the runner appends to RUN/tables/NAME.csv; the keys of a table's first row are its columns
     """
 

@@ -216,6 +216,7 @@ class LiveRun:
         self.ledger, self.counts = Ledger(setup.budget.steps), Counts()
         self.measured = rehearse(setup.task)
         self.method = setup.new_method(self.ledger, workers=setup.workers, checkpoint=self.save)
+        self.explained_variance = float("nan")
         self.problem_said = False
         self.started = time.monotonic()
         if state is not None:
@@ -237,6 +238,7 @@ class LiveRun:
         self.counts.unstable += len(problems)
         self._say_problem(next((problem for problem in problems if problem != UNSTABLE), None))
         self.counts.designs += iteration.new_designs
+        self.explained_variance = iteration.metrics.get("explained_variance", float("nan"))
         self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
         with self.signals.protected():
@@ -263,7 +265,8 @@ class LiveRun:
         return self.setup.streams.sequence("evaluation", self.counts.evaluations)
 
     def record(self, evaluation: Evaluation) -> None:
-        """One row of progress.csv, and the design if it is the best so far."""
+        """One row of progress.csv, and the design if it is the best so far. The critic's explained variance is the latest iteration's, as
+        far as a method reports it among its metrics."""
         counts = self.counts
         counts.evaluations += 1
         self.ledger.meter_evaluation(evaluation.steps)
@@ -278,6 +281,7 @@ class LiveRun:
             **{name: evaluation.measured.get(name, 0.0) for name in self.measured},
             "best_return": counts.best_return,
             "train_return": float(np.mean(counts.train_returns)) if counts.train_returns else float("nan"),
+            "explained_variance": self.explained_variance,
             "designs": counts.designs,
             "unstable": counts.unstable,
             "eval_steps": self.ledger.evaluation,
@@ -295,7 +299,9 @@ class LiveRun:
             if counts.evaluations & (counts.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...
                 self._save_design(f"at_{self.ledger.charged:09d}", evaluation)
         self.display.show(evaluation.return_mean, counts.best_return)
-        self.tracker.log(self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps")})
+        self.tracker.log(
+            self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps", "explained_variance")}
+        )
 
     def save(self) -> None:
         self.display.update(self.ledger.charged)

@@ -28,7 +28,7 @@ def in_common(collection: Collection, planned: Iterable[str] = (), ahead: bool =
     behind = [LeftOut(run.path, why.format(run.steps, reached[run.env])) for run in collection.runs if run not in runs]
     table = collection.table[collection.table["steps"] <= collection.table["env"].map(reached)]
     rows = pd.MultiIndex.from_frame(table[["env", "method", "seed"]]).isin([(run.env, run.method, run.seed) for run in runs])
-    to_come = {*planned, *collection.methods} - {run.method for run in runs}
+    to_come = {*planned, *collection.methods} - {name for run in runs for name in (run.method, run.option)}
     return replace(
         collection,
         table=table[rows].reset_index(drop=True),

@@ -65,16 +65,19 @@ def write_run(
     versions: Mapping[str, str] = VERSIONS,
     tail: str = "",
     designs: bool = True,
+    more: Mapping[str, list[float]] | None = None,
     **changes: Any,
 ) -> Path:
-    """One run folder with one evaluation for each of `returns`; `tail` is appended to progress.csv as it is."""
+    """One run folder with one evaluation for each of `returns`; `more` are columns besides COLUMNS, or instead of theirs, and `tail` is
+    appended to progress.csv as it is."""
     config = configuration(method, env, seed, study, budget, **changes)
     folder = results / study / env / method / f"seed_{seed}"
     (folder / "designs").mkdir(parents=True, exist_ok=True)
     steps_per_row = every or config["budget"]["evaluate_every"]
     values = np.arange(1.0, config["budget"]["steps"] // steps_per_row + 1) if returns is None else np.asarray(returns, dtype=float)
     steps = steps_per_row * np.arange(1, len(values) + 1)
-    rows = np.zeros((len(values), len(COLUMNS)))
+    names = list(dict.fromkeys([*COLUMNS, *(more or {})]))
+    rows = np.zeros((len(values), len(names)))
     columns = {
         "iteration": np.arange(1, len(values) + 1),
         "steps": steps,
@@ -87,11 +90,12 @@ def write_run(
         "eval_steps": 10 * steps,
         "steps_per_second": np.full(len(values), 2000.0),
         "seconds": steps / 2000,
+        **(more or {}),
     }
     for name, column in columns.items():
-        rows[:, COLUMNS.index(name)] = column
+        rows[:, names.index(name)] = column
     body = "".join(",".join([str(int(r[0])), str(int(r[1])), *(repr(float(v)) for v in r[2:])]) + "\r\n" for r in rows)
-    (folder / "progress.csv").write_text(",".join(COLUMNS) + "\r\n" + body + tail, newline="")
+    (folder / "progress.csv").write_text(",".join(names) + "\r\n" + body + tail, newline="")
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     manifest = {
         "versions": dict(versions),

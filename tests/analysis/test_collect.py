@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codesign_bench.analysis import reading
+from codesign_bench.analysis import measures, reading
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.comparable import differing
 from codesign_bench.analysis.reading import read_progress
@@ -129,6 +129,35 @@ def test_unlike_runs_are_left_out_by_name_or_mixed_with_a_mark(tmp_path: Path, c
     assert [run.seed for run in forced.runs] == [0, 1, 2]
     assert not forced.left_out
     assert forced.forced[0].startswith(reason)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_runs_of_different_tracks_are_never_averaged(tmp_path: Path, force: bool) -> None:
+    for seed, track in enumerate((None, "paper", "strong", "strong", "strong")):
+        options = {} if track is None else {"track": track}
+        write_run(tmp_path, "nge", seed=seed, returns=[1.0, 2.0, 3.0, 10.0 if seed < 2 else 100.0], **options)
+    collection = collect(tmp_path, "study", force=force)
+    assert not collection.left_out
+    assert not collection.forced
+    assert collection.methods == ("nge", "nge track=strong")
+    assert [collection.label(method) for method in collection.methods] == ["NGE", "NGE (strong)"]
+    assert [[run.seed for run in collection.of("gap", method)] for method in collection.methods] == [[0, 1], [2, 3, 4]]
+    frame = measures.summary(collection).set_index("method")
+    assert (frame["mean"].to_dict(), frame["seeds"].to_dict()) == (
+        {"nge": 10.0, "nge track=strong": 100.0},
+        {"nge": 2, "nge track=strong": 3},
+    )
+    assert {run.name for run in collection.runs} == {f"gap/nge/seed_{seed}" for seed in range(5)}, "names are those of folders"
+
+
+def test_within_a_track_configurations_must_agree(tmp_path: Path) -> None:
+    for seed in range(3):
+        folder = write_run(tmp_path, seed=seed, track="strong")
+    (folder / "config.yaml").write_text((folder / "config.yaml").read_text().replace("clip: 0.2", "clip: 0.9"))
+    write_run(tmp_path, seed=3)
+    collection = collect(tmp_path, "study")
+    assert [run.seed for run in collection.runs] == [3, 0, 1]
+    assert reasons(collection) == {"gap/transform2act/seed_2": "unequal configuration: method.ppo.clip 0.9 instead of 0.2"}
 
 
 def test_how_far_to_run_and_where_do_not_matter(tmp_path: Path) -> None:

@@ -32,6 +32,28 @@ def test_differences_by_hand(tmp_path: Path) -> None:
     assert rows["my_method", "ess"]["difference"] == 7.0
 
 
+def test_returns_are_the_final_ones_of_what_both_have(tmp_path: Path) -> None:
+    """One has been evaluated each 400 steps to 20,000, the other to 40,000: the last 5 % of 20,000 steps count in both."""
+    for seed in range(3):
+        write_run(tmp_path, study="a", seed=seed, returns=[*[9.0] * 47, 1.0, 2.0, 3.0], every=400)
+        write_run(tmp_path, study="b", seed=seed, returns=[*[9.0] * 47, 5.0, 6.0, 7.0, *[99.0] * 50], every=400)
+    (row,) = compare.differences(collect(tmp_path, "a"), collect(tmp_path, "b")).to_dict("records")
+    assert (row["mean"], row["other_mean"]) == (2.0, 6.0)
+
+
+def test_a_method_on_another_track_is_compared_with_itself(tmp_path: Path) -> None:
+    for seed in range(3):
+        write_run(tmp_path, "nge", seed=seed, study="strong", track="strong", returns=[1.0, 9.0])
+        for method in ("nge", "ess"):
+            write_run(tmp_path, method, seed=seed, study="paper", returns=[1.0, 4.0])
+    mine, theirs = collect(tmp_path, "strong"), collect(tmp_path, "paper")
+    (row,) = compare.differences(mine, theirs).to_dict("records")
+    assert (row["method"], row["other"], row["difference"]) == ("nge track=strong", "nge", 5.0)
+    table = compare.table(compare.differences(mine, theirs), mine, theirs)
+    assert table.rows[0][1:3] == ("NGE (strong)", "NGE")
+    assert mine.joined(theirs).methods == ("nge", "nge track=strong", "ess")
+
+
 def test_unlike_studies_are_refused_unless_forced(tmp_path: Path) -> None:
     write_run(tmp_path, study="a")
     write_run(tmp_path, study="b", budget="pilot", returns=[1.0])

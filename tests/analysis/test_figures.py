@@ -29,7 +29,7 @@ from tests.analysis.study import write_run
 
 NAMES = ("comparison", "ablation", "jsmlp", "random_agents", "joint_index", "overview", "final_returns", "pairs", "aggregate")
 TABLES = (
-    *("methods", "final_returns", "summary", "pairwise", "cost", "exploration", "symmetry"),
+    *("methods", "final_returns", "parts", "summary", "pairwise", "cost", "exploration", "symmetry"),
     *("hyperparameters_transform2act", "hyperparameters_baselines"),
 )
 
@@ -101,7 +101,7 @@ def test_everything_is_made_without_simulating(results: Path, tmp_path: Path, mo
 def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> None:
     collection = collect(results, "study")
     for folder in ("a", "b"):
-        comparison.comparison(collection, tmp_path / folder, band="iqm", envs=["gap"])
+        comparison.comparison(collection, tmp_path / folder, band="interval", envs=["gap"])
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
@@ -134,6 +134,32 @@ def test_label_and_colour_come_from_the_configuration_and_are_never_shared() -> 
     assert len({look.colour for look in found.values()}) == 3
 
 
+def test_a_method_on_another_track_has_its_colour_in_another_line() -> None:
+    configs = {name: load_config("config", [f"method={name}"])["method"] for name in options_of("method") if name in looks.ORDER}
+    found = looks.looks(configs | {f"{name} track=strong": config for name, config in configs.items()})
+    assert list(found)[:4] == ["transform2act", "transform2act track=strong", "nge", "nge track=strong"]
+    paper, strong = found["nge"], found["nge track=strong"]
+    assert (strong.label, strong.colour, strong.marker) == ("NGE (strong)", paper.colour, paper.marker)
+    assert strong.dashes != paper.dashes
+    assert len({(look.colour, look.dashes) for look in found.values()}) == len({data._dashes(look) for look in found.values()}) == 22
+    assert looks.looks({"mine track=strong": {}})["mine track=strong"].label == "mine (strong)"
+    assert "transform2act_no_gnn track=strong" in looks.on_the_command_line(found)[0]
+
+
+def test_figures_of_the_paper_hold_their_methods_on_every_track(tmp_path: Path) -> None:
+    for track in ("paper", "strong"):
+        for i, method in enumerate(("transform2act", "transform2act_no_gnn", "nge")):
+            write_run(tmp_path / "results", method, seed=int(track == "strong"), track=track, returns=[1.0, 2.0, 3.0 + i, 4.0])
+    command.main(
+        [f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'out'}", "formats=png", "only=comparison,ablation,tables"]
+    )
+    ablation = (tmp_path / "out/ablation_returns.md").read_text()
+    assert "w/o GNNs (strong)" in ablation
+    assert "NGE" not in ablation
+    assert "NGE (strong)" in (tmp_path / "out/comparison_returns.md").read_text()
+    assert "nge track=strong" in (tmp_path / "out/methods.md").read_text()
+
+
 def test_labels_lead_to_the_names_on_the_command_line() -> None:
     (sentence,) = looks.on_the_command_line(shipped())
     assert sentence.startswith("On the command line, w/o GNNs is transform2act_no_gnn, w/o control JSMLP is ")
@@ -148,15 +174,50 @@ def test_a_number_that_is_missing_in_between_is_a_dashed_stretch(tmp_path: Path)
     assert "With evaluations that are not a number: gap/transform2act/seed_1. Dashed where seeds are missing." in text_of(figure)
 
 
+# ---- how far they came -----------------------------------------------------------------------------------------------
+
+
+def test_the_distance_travelled_is_a_second_row(tmp_path: Path) -> None:
+    for method, metres in (("transform2act", [0.0, 1.0, 2.0, 3.0]), ("nge", [0.5, 0.5, 0.5, 0.5])):
+        write_run(tmp_path, method, more={"net_displacement": metres})
+    collection = collect(tmp_path, "study")
+    figure = drawn(collection, designs=False)
+    upper, lower = figure.axes
+    assert (upper.get_ylabel(), lower.get_ylabel()) == ("total reward", "distance (m)")
+    assert stretches(lower) == [(False, [0.0, 1.0, 2.0, 3.0]), (False, [0.5] * 4)]
+    assert "Distance: metres forward in an episode." in text_of(figure)
+    assert "Not recorded" not in text_of(figure)
+    assert len(drawn(collection, designs=False, distance=False).axes) == 1
+
+
+def test_runs_that_did_not_record_the_distance_are_drawn_without(tmp_path: Path) -> None:
+    def without(path: Path) -> None:
+        path.write_text(path.read_text().replace("net_displacement", "something_else"))
+
+    without(write_run(tmp_path, "nge") / "progress.csv")
+    (axes,) = drawn(collect(tmp_path, "study"), designs=False).axes
+    assert axes.get_ylabel() == "total reward"
+    write_run(tmp_path, "transform2act")
+    figure = drawn(collect(tmp_path, "study"), designs=False)
+    assert [len(axes.lines) for axes in figure.axes] == [2, 1]
+    assert "Not recorded in all runs of NGE." in text_of(figure)
+    write_run(tmp_path, "nge", "swimmer", study="two")
+    without(write_run(tmp_path, "nge", "gap", study="two") / "progress.csv")
+    figure = comparison.draw(collect(tmp_path, "two"), ["nge"], ["gap", "swimmer"], designs=False)
+    assert "not recorded" in text_of(figure)
+
+
 # ---- bands and marks -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("band", ["std", "iqm"])
-def test_one_seed_has_no_band_and_two_have(tmp_path: Path, band: str) -> None:
-    write_run(tmp_path, seed=0)
-    assert not bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))
-    write_run(tmp_path, seed=1, returns=[4.0, 3.0, 2.0, 1.0])
-    assert len(bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))) == 1
+@pytest.mark.parametrize(("band", "fewest"), [("std", 2), ("interval", 3)])
+def test_too_few_seeds_have_no_band(tmp_path: Path, band: str, fewest: int) -> None:
+    for seed in range(fewest):
+        assert not seed or not bands(panel(drawn(collect(tmp_path, "study"), band=band), "Gap Crosser"))
+        write_run(tmp_path, seed=seed, returns=[4.0 - seed, 3.0, 2.0, 1.0 + seed])
+    figure = drawn(collect(tmp_path, "study"), band=band)
+    assert len(bands(panel(figure, "Gap Crosser"))) == 1
+    assert ("95 % t interval" in text_of(figure)) == (band == "interval")
 
 
 def test_a_curve_is_dashed_where_runs_are_missing_and_has_no_band_where_one_is_left(tmp_path: Path) -> None:
@@ -268,7 +329,7 @@ def test_final_returns_hold_every_seed_and_our_interval(tmp_path: Path) -> None:
     done, short = axes.collections[0].get_offsets(), axes.collections[1].get_offsets()
     assert sorted(np.asarray(done)[:, 0].tolist()) == values
     assert np.asarray(short)[:, 0].tolist() == [99.0]
-    wanted = statistics.interquartile_mean([values])
+    wanted = statistics.mean([values])
     drawn_at = [np.asarray(line.get_xdata(), dtype=float).tolist() for line in axes.lines if len(line.get_xdata())]
     assert [wanted.value] in drawn_at
     assert [wanted.low, wanted.high] in drawn_at
@@ -342,7 +403,7 @@ def test_refusals(tmp_path: Path) -> None:
         ([], "study is missing"),
         ([f"results={tmp_path}", "study=nothing"], "There is no study 'nothing'"),
         ([*base, "only=[nothing]"], "only holds 'nothing'; allowed are comparison, "),
-        ([*base, "band=minmax"], "band is 'minmax'; allowed are std, iqm"),
+        ([*base, "band=minmax"], "band is 'minmax'; allowed are std, interval"),
         ([*base, "formats=[gif]"], "allowed are pdf, svg, png"),
         ([*base, "formats=[]"], "formats is empty"),
         ([*base, f"against={tmp_path}/x", f"out={tmp_path}/o", "only=[against]"], "There is no study 'x'"),

@@ -118,7 +118,17 @@ def test_it_holds_everything(page: Page) -> None:
     assert "12 runs · 3 methods · 2 environments · 2 seeds each · budget 40 k steps" in page.words
     assert "mujoco 4.0.0" in page.words
     assert "codesign-bench method=nge env=gap seed=1 budget=smoke study=study" in page.words
-    for column in ("Final return", "IQM [95 %]", "Mean over steps", "Fresh", "Retrained", "Designs tried", "Minutes", "New controller"):
+    for column in (
+        "Final return",
+        "Mean [95 %]",
+        "Distance (m)",
+        "Mean over steps",
+        "Fresh",
+        "Retrained",
+        "Designs tried",
+        "Minutes",
+        "New controller",
+    ):
         assert column in page.text
     assert "7.25" in page.words
     assert "8.50" in page.words
@@ -181,7 +191,7 @@ def test_short_runs_do_not_count(tmp_path: Path) -> None:
         folder = write_run(tmp_path, seed=seed, returns=returns)
         Reevaluation(fresh_episodes(value, 10_000 * len(returns)), None).save(folder)
     collection = collect(tmp_path, "study")
-    assert tables.summary(collection, "gap").rows == (("Transform2Act", "1 of 2", "4.00", "4.00", "2.50", "15 k (2 of 2)", "10.0"),)
+    assert tables.summary(collection, "gap").rows == (("Transform2Act", "1 of 2", "4.00", "4.00", "0.00", "2.50", "15 k (2 of 2)", "10.0"),)
 
 
 def test_the_best_method_comes_first(tmp_path: Path) -> None:
@@ -198,7 +208,7 @@ def test_across_environments_whoever_has_them_all_comes_first(tmp_path: Path) ->
     write_run(tmp_path, "transform2act", "swimmer", returns=[2.0])
     write_run(tmp_path, "nge", "gap", returns=[8.0])
     table = tables.overall(collect(tmp_path, "study"))
-    assert table.rows == (("Transform2Act", "0.75", "2 of 2", "2"), ("NGE", "1.00", "1 of 2", "1"))
+    assert table.rows == (("Transform2Act", "0.75", "0.75", "2 of 2", "2"), ("NGE", "1.00", "1.00", "1 of 2", "1"))
 
 
 def test_the_best_run_is_the_same_everywhere(tmp_path: Path) -> None:
@@ -268,9 +278,9 @@ def test_an_empty_study(tmp_path: Path) -> None:
 def test_one_seed_has_no_band(tmp_path: Path) -> None:
     write_run(tmp_path, "nge")
     page = Page(made(tmp_path))
-    for _, low, high in (page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"][kind] for kind in ("std", "iqm")):
+    for _, low, high in (page.data["curves"]["gap"]["metrics"]["return_mean"]["nge"][kind] for kind in ("std", "interval")):
         assert set(low) == set(high) == {None}
-    assert "A single seed has no interval." in page.words
+    assert "Fewer than three seeds have no interval." in page.words
     assert "ashed" not in page.words, "dashes are the methods' patterns here"
     assert "± 0" not in page.words
 
@@ -407,6 +417,7 @@ def test_colours_stand_out(background: str) -> None:
 def test_numbers_and_names_in_cells(tmp_path: Path) -> None:
     write_run(tmp_path, seed=0, returns=[-1234.5])
     write_run(tmp_path, seed=1, returns=[-1234.5])
+    write_run(tmp_path, seed=2, returns=[-1234.5])
     write_run(tmp_path, "<b>", seed=0, returns=[-3.25])
     text = made(tmp_path)
     assert '<td class="number">\u22121,234 <span class="faint">± 0</span></td>' in text

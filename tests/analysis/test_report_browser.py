@@ -127,7 +127,7 @@ def test_bands_scales_and_metrics(opened: Any) -> None:
     seen = {path()}
     assert panel.locator(".band").count() == 4
     band = panel.locator(".band").first.get_attribute("d")
-    opened.locator("input[name=band][value=iqm]").check()
+    opened.locator("input[name=band][value=interval]").check()
     assert panel.locator(".band").first.get_attribute("d") != band
     opened.locator("input[name=band][value=none]").check()
     assert panel.locator(".band").count() == 0

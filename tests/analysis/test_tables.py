@@ -73,6 +73,39 @@ def test_final_returns_mark_the_best_and_the_unfinished(tmp_path: Path) -> None:
     assert any("does not compare" in note for note in table.notes)
 
 
+def test_parts_of_the_return_stand_beside_it(tmp_path: Path) -> None:
+    for seed in range(2):
+        more = {
+            "reward_forward": [0.0, 2.0 + seed],
+            "reward_alive": [1.0, 40.0],
+            "reward_control": [0.0, 0.0],
+            "net_displacement": [0, 0.5],
+        }
+        write_run(tmp_path, seed=seed, returns=[1.0, 42.0 + seed], every=20_000, more=more)
+    write_run(tmp_path, "nge", returns=[1.0, 50.0], every=20_000)  # an older run
+    collection = collect(tmp_path, "study")
+    parts = tables.parts(collection)
+    assert parts.columns == ("Environment", "Method", "Seeds", "Final return", "Forward", "Alive", "Distance (m)"), "no control all over"
+    assert row(parts, "Gap Crosser", "Transform2Act")[3:] == ["42.5 ± 0.7", "2.50 ± 0.71", "40.0 ± 0.0", "0.50 ± 0.00"]
+    assert row(parts, "Gap Crosser", "NGE")[3:] == ["50.0", "-", "-", "0.00"]
+    assert "Distance (m)" in tables.summary(collection).columns
+    assert {"Forward", "Alive", "Distance (m)"} <= set(tables.summary(collection, "gap").columns)
+
+
+def test_a_part_that_fewer_seeds_have_says_so(tmp_path: Path) -> None:
+    write_run(tmp_path, seed=0, more={"reward_forward": [0.0, 0.0, 0.0, 3.0]})
+    write_run(tmp_path, seed=1)
+    assert row(tables.parts(collect(tmp_path, "study")), "Gap Crosser")[4] == "3.00 (1 of 2)"
+
+
+def test_the_critics_explained_variance_is_shown_where_it_was_recorded(tmp_path: Path) -> None:
+    write_run(tmp_path, "nge", more={"explained_variance": [float("nan")] * 4})
+    assert not tables.learning(collect(tmp_path, "study")).rows
+    write_run(tmp_path, "transform2act", more={"explained_variance": [0.0, 0.1, 0.2, 0.75]})
+    table = tables.learning(collect(tmp_path, "study"))
+    assert table.rows == (("Gap Crosser", "Transform2Act", "1 of 1", "0.75"),)
+
+
 def test_cost_and_exploration_by_hand(tmp_path: Path) -> None:
     write_run(tmp_path, "transform2act", returns=[1.0, 2.0, 3.0, 4.0])
     collection = collect(tmp_path, "study")

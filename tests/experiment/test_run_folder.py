@@ -295,7 +295,8 @@ def test_the_columns(toy: Toys) -> None:
     head, *rows = csv.reader(content.decode().splitlines())
     assert ",".join(head) == (
         "iteration,steps,return_mean,return_std,episode_length,net_displacement,net_to_path,bodies,at_bounds,"
-        "reward_forward,reward_alive,reward_control,best_return,train_return,designs,unstable,eval_steps,steps_per_second,seconds"
+        "reward_forward,reward_alive,reward_control,best_return,train_return,explained_variance,"
+        "designs,unstable,eval_steps,steps_per_second,seconds"
     )
     assert [(row[0], row[1]) for row in rows] == [("1", "40"), ("2", "80"), ("3", "120"), ("4", "160")]
     assert all(len(row) == len(head) for row in rows)

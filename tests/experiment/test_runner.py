@@ -9,6 +9,7 @@ import os
 import signal
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,21 @@ def test_best_return_and_evaluation_steps_add_up(undisturbed: Any) -> None:
     assert [float(row["eval_steps"]) for row in rows] == meant.tolist()
     best = StoredDesign.load(folder_of(undisturbed[0]) / "designs" / "best.json").design
     assert best.num_nodes == float(rows[int(np.argmax(returns))]["bodies"])
+
+
+def test_the_critics_explained_variance_is_recorded_where_a_method_reports_it(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = toy(budget={"evaluate_every": 80})
+    run(config)
+    assert {row["explained_variance"] for row in rows_of(config)} == {"nan"}
+    note = runner.LiveRun.note
+
+    def noting(self: runner.LiveRun, iteration: Any) -> None:
+        note(self, replace(iteration, metrics={**iteration.metrics, "explained_variance": 0.1 * (self.counts.iteration + 1)}))
+
+    monkeypatch.setattr(runner.LiveRun, "note", noting)
+    config = toy(budget={"evaluate_every": 80}, study="with")
+    run(config)
+    assert [float(row["explained_variance"]) for row in rows_of(config)] == pytest.approx([0.2, 0.4]), "of the latest iteration"
 
 
 def test_training_return_is_the_mean_of_the_episodes_since_the_last_row(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,9 @@ class FiguresConfig:
     out: str | None
     only: tuple[str, ...]
     formats: tuple[Literal["pdf", "svg", "png"], ...]
-    band: Literal["std", "iqm"]
+    band: Literal["std", "interval"]
     published: bool
+    distance: bool
     against: str | None
     force: bool
 
@@ -64,6 +65,7 @@ class Drawing:
             methods=self.methods,
             band=config.band,
             published=config.published,
+            distance=config.distance,
             designs=designs,
             name=name,
             formats=config.formats,
@@ -87,8 +89,9 @@ def _diagrams(drawing: Drawing) -> list[Path]:
 
 def _tables(drawing: Drawing) -> list[Path]:
     collection, out = drawing.collection, drawing.config.folder
-    kinds = (tables.methods, tables.final_returns, tables.summary, tables.pairwise, tables.cost, tables.exploration)
+    kinds = (tables.methods, tables.final_returns, tables.parts, tables.summary, tables.pairwise, tables.cost, tables.exploration)
     made = [*(kind(collection) for kind in kinds), *hyperparameters.tables(collection)]
+    made += [critics] if (critics := tables.learning(collection)).rows else []
     written = [path for table in made for path in tables.write(table, out)]
     frames = {"runs": measures.finals(collection), "summary": measures.summary(collection)}
     frames["pairwise"] = measures.pairwise(frames["runs"])
@@ -123,12 +126,18 @@ class Part:
 
 def _together(figure: Sequence[str], needed: Sequence[str]) -> Callable[[Collection], Sequence[str]]:
     """The methods of one of the paper's figures, if the study has any that is needed for it."""
-    return lambda study: [method for method in study.methods if method in figure and set(study.methods) & set(needed)]
+
+    def chosen(study: Collection) -> Sequence[str]:
+        bases = {method: looks.split(method)[0] for method in study.methods}
+        return [method for method, base in bases.items() if base in figure and set(bases.values()) & set(needed)]
+
+    return chosen
 
 
 def _compared(study: Collection) -> Sequence[str]:
     """All that do not have a figure of their own, or all of them if there are no others."""
-    return [method for method in study.methods if method not in (*looks.ABLATIONS[1:], *looks.CONTINUOUS)] or study.methods
+    elsewhere = (*looks.ABLATIONS[1:], *looks.CONTINUOUS)
+    return [method for method in study.methods if looks.split(method)[0] not in elsewhere] or study.methods
 
 
 def _several(study: Collection) -> Sequence[str]:
@@ -147,7 +156,7 @@ PARTS: dict[str, Part] = {
     "final_returns": Part(lambda drawing: drawing.save("final_returns", lambda: returns.final_returns(drawing.collection))),
     "pairs": Part(lambda drawing: drawing.save("pairs", lambda: returns.pairs(drawing.collection)), _several),
     "aggregate": Part(lambda drawing: drawing.save("aggregate", lambda: aggregate(drawing.collection, drawing.methods))),
-    "jsmlp": Part(_jsmlp, _together((designs.WITH, designs.WITHOUT), (designs.WITHOUT,))),
+    "jsmlp": Part(_jsmlp, lambda study: [designs.WITHOUT] if designs.WITHOUT in study.methods else []),
     "process": Part(
         lambda drawing: drawing.save("process", lambda: designs.process(drawing.collection, drawing.methods[0])), _with_process
     ),

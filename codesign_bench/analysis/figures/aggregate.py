@@ -1,4 +1,4 @@
-"""All environments at once: interquartile mean, performance profile, probability of improvement (definitions of rliable)."""
+"""All environments at once: mean, performance profile, probability of improvement (the last two as rliable defines them)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,8 +15,7 @@ Scores = Mapping[str, Sequence[Array]]
 
 
 def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
-    """Final returns as shares of the best method's mean in the same environment. The interquartile mean is over all runs together;
-    in the profile and in the probability, environments count alike."""
+    """Final returns as shares of the best method's mean in the same environment. Environments count alike."""
     frame = measures.normalised(measures.finals(collection))
     shown = [method for method in methods if (frame.loc[frame["reached"], "method"] == method).any()]
     everywhere = {env for env in collection.envs if all(len(measures.scores(frame, method, [env])[0]) for method in shown)}
@@ -26,7 +25,7 @@ def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
     unfinished = [collection.label(method) for method in methods if method not in shown]
     foot = [
         f"Final return as a share of the best method's mean, over {', '.join(map(collection.title, envs)) or 'no environment'}.",
-        "Intervals: 95 % stratified bootstrap.",
+        statistics.INTERVALS,
         *measures.cautions(collection, methods),
         *([f"Without {', '.join(map(collection.title, left_out))}: runs are missing or no mean is positive."] if left_out else []),
         *([f"Without {', '.join(unfinished)}: no run that reached the end."] if unfinished and shown else []),
@@ -47,10 +46,10 @@ def aggregate(collection: Collection, methods: Sequence[str]) -> Figure:
 
 def _means(axes: Axes, scores: Scores, names: Sequence[str], look: Mapping[str, looks.Look]) -> None:
     for row, (method, mine) in enumerate(scores.items()):
-        _bar(axes, row, statistics.interquartile_mean(mine), look[method])
+        _bar(axes, row, statistics.mean(mine), look[method])
     style.rows_down(axes, names)
     axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-    axes.set(title="interquartile mean", xlabel="share of the best method")
+    axes.set(title="mean", xlabel="share of the best method")
 
 
 def _profiles(axes: Axes, scores: Scores, look: Mapping[str, looks.Look]) -> None:

@@ -18,19 +18,19 @@ from codesign_bench.arrays import Array
 
 STAR: Any = {"marker": (5, 1), "ms": 6, "mfc": "white", "mew": 0.9}
 """Marks of published values."""
-BANDS = {"std": "mean and standard deviation over seeds", "iqm": "interquartile mean and 95 % bootstrap interval over seeds"}
+BANDS = {"std": "mean and standard deviation over seeds", "interval": f"mean over seeds and its {statistics.T_INTERVAL}"}
 _DASHES = {"-": "", "--": (4, 1.5), "-.": (4, 1.5, 1, 1.5), ":": (1, 1.5)}
 """matplotlib's line styles as seaborn writes them."""
 FEWER = " with fewer seeds"
 COLUMNS = ["method", "stretch", "style", "steps", "centre", "low", "high"]
 
 
-def lines(collection: Collection, env: str, methods: Sequence[str], band: str) -> pd.DataFrame:
+def lines(collection: Collection, env: str, methods: Sequence[str], band: str, metric: str = "return_mean") -> pd.DataFrame:
     """Centre and band of every method, one row per point of the common grid, cut into stretches at gaps and where seeds are missing.
     `style` is the method, or the method FEWER; such a stretch begins and ends on its neighbours, so that the line is whole."""
     at, parts = measures.grid(collection, env), [pd.DataFrame(columns=COLUMNS)]
     for method in methods:
-        runs = measures.curves(collection, env, method, at)
+        runs = measures.curves(collection, env, method, at, metric)
         if not len(runs):
             continue
         centre, low, high = statistics.band(runs, band)
@@ -50,9 +50,9 @@ def _stretches(mask: Array) -> Array:
     return np.cumsum(np.diff(mask.astype(int), prepend=0) == 1)
 
 
-def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], band: str) -> None:
+def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], band: str, metric: str = "return_mean") -> None:
     """The curves of one environment."""
-    table, look = lines(collection, env, methods, band), collection.looks
+    table, look = lines(collection, env, methods, band, metric), collection.looks
     if len(table):
         shown = [method for method in methods if (table["method"] == method).any()]
         sns.lineplot(
@@ -76,7 +76,7 @@ def panel(axes: Axes, collection: Collection, env: str, methods: Sequence[str], 
             where = np.isfinite(part["low"])
             axes.fill_between(part["steps"], part["low"], part["high"], where=where, color=look[str(method)].colour, alpha=0.16, lw=0)
     else:
-        blank(axes, "no runs")
+        blank(axes, "not recorded" if any(collection.of(env, method) for method in methods) else "no runs")
     axes.set(title=plain(collection.title(env)), xlabel="", ylabel="", xlim=(0, max(collection.horizon(env), 1)))
     axes.xaxis.set_major_formatter(lambda value, _: count(value))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value == round(value) else f"{value:,.4g}")

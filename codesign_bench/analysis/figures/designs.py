@@ -20,6 +20,8 @@ from codesign_bench.simulation.showing import grown_design
 from codesign_bench.tasks import TASKS, Task, task_from_config
 
 WITH, WITHOUT = "transform2act", "transform2act_no_jsmlp"
+LINE = 18
+"""Letters that fit under a design."""
 
 
 def beside(axes: Axes, title: str) -> None:
@@ -28,8 +30,18 @@ def beside(axes: Axes, title: str) -> None:
     axes.annotate(style.plain(title), (0, 0.5), **place, rotation=90, ha="right", va="center", fontsize=8)
 
 
-def under(axes: Axes, text: str, colour: str = "#555555") -> None:
-    axes.text(0.5, -0.02, style.plain(text), transform=axes.transAxes, ha="center", va="top", fontsize=6.5, color=colour)
+def under(axes: Axes, *lines: str, colour: str = "#555555") -> None:
+    axes.text(
+        0.5,
+        -0.02,
+        "\n".join(map(style.plain, lines)),
+        transform=axes.transAxes,
+        ha="center",
+        va="top",
+        fontsize=6.5,
+        color=colour,
+        linespacing=0.95,
+    )
 
 
 def jsmlp(collection: Collection, frame: pd.DataFrame) -> Figure:
@@ -159,7 +171,9 @@ def _stream(env: str) -> int:
 
 def row_of_champions(figure: Figure, place: SubplotSpec, collection: Collection, env: str, methods: Sequence[str]) -> None:
     """The best seed's final design of every method, at one scale, two to a line."""
-    inner = place.subgridspec(-(-len(methods) // 2), 2, wspace=0.04, hspace=0.3)
+    inner = place.subgridspec(-(-len(methods) // 2), 2, wspace=0.04, hspace=0.4)
     places = [inner[divmod(i, 2)] for i in range(len(methods))]
     for method, (axes, _) in zip(methods, _champions(figure, places, collection, env, methods), strict=True):
-        under(axes, style.short(collection.label(method), 18), collection.looks[method].colour)
+        name, bracket, rest = collection.label(method).partition(" (")
+        lines = [name, bracket.strip() + rest] if len(name + bracket + rest) > LINE else [name + bracket + rest]
+        under(axes, *(style.short(line, LINE) for line in lines), colour=collection.looks[method].colour)

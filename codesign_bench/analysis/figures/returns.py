@@ -1,4 +1,4 @@
-"""Final returns: every seed as a dot with the interquartile mean (`final_returns`), and who beats whom (`pairs`)."""
+"""Final returns: every seed as a dot with their mean (`final_returns`), and who beats whom (`pairs`)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,9 +22,9 @@ def final_returns(collection: Collection, methods: Sequence[str] | None = None) 
     frame = measures.finals(collection)
     frame = frame[frame["method"].isin(chosen)]
     foot = [
-        "Dots: the return at the last evaluation of every seed.",
+        "Dots: the final return of every seed (mean over the last 5 % of its steps).",
         *([] if frame["reached"].all() else ["Hollow: of a run that has not reached the others' last step; it does not count."]),
-        "Marks and bars: interquartile mean and its 95 % bootstrap interval over seeds.",
+        f"Marks and bars: mean over seeds and its {statistics.T_INTERVAL}.",
         *looks.on_the_command_line({method: collection.looks[method] for method in chosen}),
         *measures.cautions(collection, chosen),
         *measures.shortfall(collection, chosen, bands=False),
@@ -53,7 +53,6 @@ def _dots(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], collection: C
         hue="method",
         hue_order=methods,
         palette=palette,
-        estimator=lambda values: statistics.interquartile_mean([values]).value,
         errorbar=_interval,
         markers=[collection.looks[method].marker for method in methods],
         linestyles="none",
@@ -69,7 +68,7 @@ def _dots(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], collection: C
 
 
 def _interval(values: Any) -> tuple[float, float]:
-    found = statistics.interquartile_mean([values])
+    found = statistics.mean([values])
     return (found.low, found.high) if np.isfinite(found.low) else (found.value, found.value)
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from codesign_bench.analysis.collect import Collection, Run
+from codesign_bench.analysis.reading import PAPER
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import deciding, differences
@@ -20,10 +21,11 @@ def command_of(run: Run) -> str:
     """What makes this run and no other: its method, environment, seed and budget, and every number that is not theirs by default.
     A variant under a name of its own is its plug-in with other numbers; a method that is not installed here shows what was typed."""
     budget = str(run.config["budget"].get("name"))
-    for option in dict.fromkeys((run.method, str(run.config["method"].get("plugin")))):
-        usual = _usual(option, run.env, budget)
+    for option in dict.fromkeys((run.option, str(run.config["method"].get("plugin")))):
+        track = [] if run.track == PAPER else [f"track={run.track}"]
+        usual = _usual(option, run.env, budget, *track)
         if usual is not None:
-            own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", f"study={run.study}"]
+            own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", *track, f"study={run.study}"]
             mine = deciding(run.config)
             changed = [each for part in PARTS for each in differences(usual[part], merged(usual[part], mine[part]), part)]
             changes = [
@@ -34,9 +36,9 @@ def command_of(run: Run) -> str:
 
 
 @cache
-def _usual(method: str, env: str, budget: str) -> Mapping[str, Any] | None:
+def _usual(method: str, env: str, budget: str, *others: str) -> Mapping[str, Any] | None:
     try:
-        return deciding(load_config("config", [f"method={method}", f"env={env}", f"budget={budget}"]))
+        return deciding(load_config("config", [f"method={method}", f"env={env}", f"budget={budget}", *others]))
     except ConfigError:
         return None
 

@@ -52,7 +52,7 @@ const Curves = (() => {
     lines() {
       const all = DATA.curves[this.env.name].metrics[settings.metric];
       return [...METHODS.keys()].filter((name) => shownMethods.has(name) && all[name]).map((name) => {
-        const [centre, low, high] = all[name][settings.band === "iqm" ? "iqm" : "std"];
+        const [centre, low, high] = all[name][settings.band === "interval" ? "interval" : "std"];
         return { name, centre, low, high, runs: all[name].runs, known: all[name].known, seeds: all[name].seeds, banded: settings.band !== "none" };
       });
     }
@@ -99,8 +99,8 @@ const Curves = (() => {
       const single = lines.filter((line) => line.banded && line.runs === 1).map((line) => METHODS.get(line.name).label);
       const fewer = lines.filter((line) => line.known.some((known) => known > 0 && known < line.runs)).map((line) => METHODS.get(line.name).label);
       if (fewer.length) said.push(`Some points are from fewer runs than the rest of the curve: ${fewer.join(", ")}.`);
-      if (settings.band === "iqm" && lines.some((line) => line.runs > 1 && line.runs < 5)) said.push("Intervals from fewer than five seeds are too narrow.");
-      if (single.length) said.push(`No band from a single run: ${single.join(", ")}.`);
+      if (settings.band === "interval" && lines.some((line) => line.runs < 3)) said.push("Fewer than three runs have no interval.");
+      if (settings.band === "std" && single.length) said.push(`No band from a single run: ${single.join(", ")}.`);
       this.note.textContent = said.join(" ");
     }
 
@@ -193,7 +193,7 @@ const Curves = (() => {
       const rows = found.map((line) => {
         const { css, label } = METHODS.get(line.name), y = this.y.at(line.centre[i]);
         if (y !== null) this.marks.append(shape("circle", { class: `dot ${css}`, cx: x, cy: y, r: 3.5 }));
-        const spread = !line.banded || line.low[i] === null ? "" : settings.band === "iqm"
+        const spread = !line.banded || line.low[i] === null ? "" : settings.band === "interval"
           ? ` [${plain(line.low[i])}, ${plain(line.high[i])}]` : ` ± ${plain((line.high[i] - line.low[i]) / 2)}`;
         const few = line.known[i] < line.runs ? `, ${line.known[i]} of ${line.runs} runs` : "";
         return element("div", { class: "row" }, swatch(line.name), `${label}: ${plain(line.centre[i])}${spread}${few}`);

@@ -18,19 +18,17 @@ from codesign_bench.arrays import Array
 
 METRICS = {
     "return_mean": "return of the champion",
-    "best_return": "best return so far",
     "train_return": "return while training",
     "episode_length": "episode length (steps)",
-    "net_displacement": "net displacement (m)",
+    measures.DISTANCE: "distance travelled (m)",
     "bodies": "bodies of the champion",
 }
 """Columns of progress.csv that curves show, with their names for people; so do those that a task adds, under their own."""
-NOT_SHOWN = (*measures.NOT_METRICS, "return_std", "net_to_path", "designs", "at_bounds", "unstable", "eval_steps")
-BANDS = {"std": "mean ± standard deviation", "iqm": "interquartile mean, 95 % bootstrap interval"}
+NOT_SHOWN = (*measures.NOT_METRICS, *measures.NOT_COMPARED, "return_std", "net_to_path", "designs", "at_bounds", "unstable", "eval_steps")
+BANDS = {"std": "mean ± standard deviation", "interval": f"mean, {statistics.T_INTERVAL}"}
 MOST_POINTS = 120
 """Of a curve: more cannot be told apart in a panel of a page."""
 MOST_SEED_LINES = 12
-REPETITIONS = 400
 DASHES = {"o": "", "s": "7 3", "^": "2 3", "D": "9 3 2 3", "v": "12 4", "P": "4 2", "X": "9 3 2 3 2 3", "p": "1 2", "h": "14 3 3 3"}
 DASHES |= {"<": "2 3 2 6", ">": "3 5"}
 """Of a method's line, besides its colour: by marker, so that no two methods that ship look the same without colours."""
@@ -67,7 +65,8 @@ def _colours(look: Look) -> dict[str, str]:
 
 
 def _dashes(look: Look) -> str:
-    return DASHES.get(look.marker, "6 2 1 2")
+    pattern = DASHES.get(look.marker, "6 2 1 2")
+    return pattern if look.dashes == "-" else f"{pattern or '12 3'} 1 3"
 
 
 def standing_out(colour: str, background: str, contrast: float = 3.0) -> str:
@@ -91,8 +90,8 @@ def _luminance(rgb: Array) -> float:
 
 
 def metrics(collection: Collection) -> dict[str, str]:
-    own = [name for name in collection.table.columns if name not in (*KEYS, *METRICS, *NOT_SHOWN)]
-    return {**METRICS, **{name: name.replace("_", " ") for name in own}}
+    own = [name for name in collection.table.columns if name not in (*KEYS, *METRICS, *NOT_SHOWN) and collection.table[name].notna().any()]
+    return {**METRICS, **{name: name.replace(measures.PART, "part of the return: ").replace("_", " ") for name in own}}
 
 
 def curves(collection: Collection, env: str) -> dict[str, Any]:
@@ -110,7 +109,7 @@ def _curve(collection: Collection, env: str, method: str, metric: str, at: Array
     lines = measures.curves(collection, env, method, at, metric)
     if not np.isfinite(lines).any():
         return None
-    bands = {kind: [numbers(edge) for edge in statistics.band(lines, kind, REPETITIONS)] for kind in BANDS}
+    bands = {kind: [numbers(edge) for edge in statistics.band(lines, kind)] for kind in BANDS}
     seeds = [{"seed": run.seed, "values": numbers(line)} for run, line in zip(runs[:MOST_SEED_LINES], lines, strict=False)]
     return {**bands, "runs": len(runs), "known": np.isfinite(lines).sum(axis=0).tolist(), "seeds": seeds}
 

@@ -37,7 +37,7 @@ def report(collection: Collection, study: Path, command: str) -> str:
     }
     pairs = tables.pairwise(collection)
     with styled():
-        pictures = {"Final return of every seed, with the methods' interquartile means": _png(returns.final_returns(collection))}
+        pictures = {"Final return of every seed, with the methods' means": _png(returns.final_returns(collection))}
         if pairs.rows:
             pictures["Probability that a run of the row's method beats one of the column's"] = _png(returns.pairs(collection))
     return _template().render(
@@ -50,7 +50,7 @@ def report(collection: Collection, study: Path, command: str) -> str:
         values=values,
         overall=tables.overall(collection),
         leaderboard=[(collection.title(env), tables.summary(collection, env)) for env in collection.envs],
-        more=[pairs, tables.cost(collection), tables.exploration(collection)],
+        more=[pairs, tables.cost(collection), tables.exploration(collection), tables.learning(collection)],
         pictures=pictures,
         ledger=data.ledger(collection),
         versions=data.versions(collection),
