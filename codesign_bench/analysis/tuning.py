@@ -22,7 +22,7 @@ def searched(collection: Collection) -> list[str]:
     """The methods of a study whose plug-in was run on several tracks."""
     tracks: dict[str, set[str]] = {}
     for run in collection.runs:
-        tracks.setdefault(_plugin(run), set()).add(str(run.config.get("track", "paper")))
+        tracks.setdefault(_plugin(run), set()).add(run.track)
     several = {run.method for run in collection.runs if len(tracks[_plugin(run)]) > 1}
     return [method for method in collection.methods if method in several]
 
@@ -38,7 +38,7 @@ def shares(collection: Collection) -> pd.DataFrame:
     best = areas.groupby(plugin).transform("max")
     share = (areas / best).where(best > 0).mean(axis="columns").where(areas.notna().all(axis="columns"))
     chosen = share.groupby(plugin).transform("max") == share
-    setting = [name.removeprefix(f"{of}_") for name, of in plugin.items()]
+    setting = pd.Series({run.method: run.option.removeprefix(f"{_plugin(run)}_") for run in collection.runs}).reindex(methods)
     rows = areas.add_prefix("area_").assign(plugin=plugin, setting=setting, share=share, chosen=chosen)
     return rows.reset_index(drop=True)[["plugin", "setting", *(f"area_{env}" for env in collection.envs), "share", "chosen"]]
 
