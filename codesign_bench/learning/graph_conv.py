@@ -20,6 +20,7 @@ class GraphConv(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
         self.lin_rel = nn.Linear(in_channels, out_channels)
         self.lin_root = nn.Linear(in_channels, out_channels, bias=False)
 
@@ -34,6 +35,6 @@ class GraphConv(nn.Module):
         """PyTorch Geometric's own layer on these weights, without the ReLU."""
         from codesign_bench.learning.layers import make_original
 
-        layer = make_original("GraphConv", self.lin_rel.in_features, self.lin_rel.out_features)
+        layer = make_original("GraphConv", self.in_channels, self.out_channels)
         layer.lin_rel, layer.lin_root = self.lin_rel, self.lin_root  # type: ignore[assignment]
         return layer
