@@ -84,6 +84,7 @@ def mixed(runs: Iterable[Run]) -> list[str]:
     kinds = {
         "git commits": {str(run.manifest.get("git_commit") or "unknown")[:8] for run in runs},
         "torch versions": {version_of(run, "torch") for run in runs},
+        "libraries of matrix products": {str(run.manifest.get("products", "mkl")) for run in runs},
     }
     return [f"Runs of {len(found)} {what}: {', '.join(sorted(found))}" for what, found in kinds.items() if len(found) > 1]
 

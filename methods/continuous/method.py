@@ -2,7 +2,7 @@
 move the distribution that they are drawn from. With sigma 0 it is PPO on the expert design (method=expert)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,8 +16,9 @@ from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
-from codesign_bench.learning.ppo import PPO, PPOConfig
+from codesign_bench.learning.ppo import PPO, Losses, PPOConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
+from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
 from codesign_bench.structured import Count
 from methods.continuous.controller import Controller, ControllerConfig
@@ -48,38 +49,45 @@ class Continuous(Method):
         self.task = context.task.with_expert()
         self.parameters = DesignParameters(self.task, config.design.range)
         self.distribution = DesignDistribution(self.parameters.size, config.design)
-        self.pairs, self.quota = antithetic_pairs(
-            part_of_batch(context.budget, config.inner_iterations), self.task.config.max_steps, context.groups
-        )
+        part = part_of_batch(context.budget, config.inner_iterations)
+        pairs, self.quota = antithetic_pairs(part, self.task.config.max_steps, context.groups)
+        self.pairs = pairs * config.inner_iterations
         torch.manual_seed(context.streams.integer("networks"))
         self.controller = Controller(self.task, config.controller)
         self.value = GraphCritic(Normaliser(self.task.features.size), config.value)
         self.iteration = 0
         self.tried = np.zeros((0, self.parameters.size))
-        self.pool = context.pool(self._groups([self.task.initial_design] * (2 * self.pairs)))
+        self.pool = context.pool(self._groups([self.task.initial_design] * (2 * pairs), 0))
         self.ppo = PPO(self.controller, self.value, config.ppo, context.device, self.pool.processes)
 
     def iterate(self) -> Iteration:
-        return Iteration.of_parts([self._learn() for _ in range(self.config.inner_iterations)])
-
-    def _learn(self) -> Iteration:
-        """Every design of the population takes its quota from a fresh start; nothing is open between iterations."""
-        window = self._window()
+        """Every design of the population takes its quota from a fresh start; nothing is open between iterations. With inner iterations the
+        controller learns after each part of the population, the distribution still from all of it."""
+        window, shuffle = self._window(), self.context.streams.generator("minibatches", self.iteration)
         noise = self.context.streams.generator("designs", self.iteration).standard_normal((self.pairs, self.parameters.size))
         noise *= window != "frozen"
         members = self.distribution.members(noise)
         designs = [self.parameters.design(w) for w in members]
-        self.pool.rebuild(self._groups(designs))
+        size, parts, returns = len(designs) // self.config.inner_iterations, [], []
+        for first in range(0, len(designs), size):
+            rollout, losses = self._learn(designs[first : first + size], first, shuffle)
+            parts.append(Iteration(rollout.episodes, 0, vars(losses)))
+            returns.append(mean_returns(rollout.episodes, size))
+        if window == "learn":
+            self.distribution.update(noise, np.concatenate(returns))
+        self.iteration += 1
+        tables = self._tables(members, np.concatenate(returns))
+        return replace(Iteration.of_parts(parts), new_designs=self._new_designs(designs), tables=tables)
+
+    def _learn(self, designs: Sequence[Design], first: int, shuffle: np.random.Generator) -> tuple[Rollout, Losses]:
+        """The controller from the quota of these designs, of which the first one has this number in the population."""
+        self.pool.rebuild(self._groups(designs, first))
         rollout = self.pool.collect(self.controller.acting(), self.quota)
         steps, bootstrap = steps_of_rollout(rollout, self.task.space)
-        losses = self.ppo.learn(rollout, steps, bootstrap, self.context.streams.generator("minibatches", self.iteration))
+        losses = self.ppo.learn(rollout, steps, bootstrap, shuffle)
         self.controller.update_normaliser(steps)
         self.value.update_normaliser(steps)
-        returns = mean_returns(rollout.episodes, len(designs))
-        if window == "learn":
-            self.distribution.update(noise, returns)
-        self.iteration += 1
-        return Iteration(rollout.episodes, self._new_designs(designs), vars(losses), self._tables(members, returns))
+        return rollout, losses
 
     def champion(self) -> Agent:
         """The design at mu with its mean controls."""
@@ -116,14 +124,14 @@ class Continuous(Method):
             return "frozen"
         return "warm up" if ledger.charged < design.warmup_steps else "learn"
 
-    def _groups(self, designs: Sequence[Design]) -> list[Group]:
-        """Partners of a pair follow each other and share the stream of their simulator starts. Streams are numbered by
-        iteration, so there is no state to keep."""
+    def _groups(self, designs: Sequence[Design], first: int) -> list[Group]:
+        """Of designs from this number on. Partners of a pair follow each other and share the stream of their simulator starts. Streams are
+        numbered by iteration, so there is no state to keep."""
         streams, count = self.context.streams, self.context.groups
-        starts = [streams.sequence("starts", self.iteration, member // 2) for member in range(len(designs))]
+        starts = [streams.sequence("starts", self.iteration, member // 2) for member in range(first, first + len(designs))]
         groups = []
         for number, part in enumerate(np.array_split(np.arange(len(designs)), count)):
-            seed, mine = streams.sequence("sampler", self.iteration, number), tuple(designs[i] for i in part)
+            seed, mine = streams.sequence("sampler", self.iteration, first + number), tuple(designs[i] for i in part)
             groups.append(Group(self.task, len(part), seed, NO_TRANSFORM, mine, tuple(starts[i] for i in part)))
         return groups
 
