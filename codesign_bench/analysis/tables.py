@@ -153,9 +153,8 @@ def _about_reevaluations(collection: Collection) -> list[str]:
         said.append(f"Fresh: the final agents in {episodes} episodes with a seed that training never used.")
     if found.controllers:
         one = next(iter(found.controllers.values()))
-        said.append(
-            f"Retrained: a controller trained from scratch for {one.steps:,} steps on the frozen final designs, alike for all: {settings(one)}."
-        )
+        how = f"trained from scratch for {one.steps:,} steps on the frozen final designs, alike for all: {settings(one)}."
+        said.append(f"Retrained: a controller {how}")
     if found.left_out:
         said.append(f"{len(found.left_out)} re-evaluation(s) that do not compare or cannot be read are left out.")
     return said
