@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from codesign_bench.analysis import looks, measures, statistics, style
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.comparable import differing, own_differences
-from codesign_bench.analysis.tables import Columns, Table, number, with_interval
+from codesign_bench.analysis.table import Columns, Table, number, with_interval
 from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
 

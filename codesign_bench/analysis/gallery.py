@@ -12,7 +12,7 @@ from codesign_bench.analysis.champions import FINAL
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.looks import ordered
 from codesign_bench.analysis.style import captioned, font, letters, printable, short, span
-from codesign_bench.analysis.tables import number
+from codesign_bench.analysis.table import number
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.stored import StoredDesign

@@ -7,7 +7,7 @@ from typing import Any
 
 from codesign_bench.analysis import measures
 from codesign_bench.analysis.collect import Collection
-from codesign_bench.analysis.tables import Table
+from codesign_bench.analysis.table import Table
 from codesign_bench.configuration import load_config, searches
 from codesign_bench.paths import options_of
 

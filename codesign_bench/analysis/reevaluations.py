@@ -1,13 +1,14 @@
 """What `codesign-bench reevaluate` left in the run folders, as far as it compares.
 
-Fresh episodes compare where there are as many of them, new controllers where they were trained for as many steps too: the
-largest agreeing set of a study stays, and the others are left out by name.
+Fresh episodes compare where there are as many of them, new controllers where they were trained for as many steps and with the same
+settings too: the largest agreeing set of a study stays, and the others are left out by name.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from codesign_bench.analysis.reading import Run
 from codesign_bench.errors import ConfigError
@@ -45,12 +46,19 @@ def read_reevaluations(runs: Sequence[Run]) -> Reevaluations:
     agents = [(run, found.agent) for run, found in again]
     controllers = [(run, found.controller) for run, found in again if found.controller is not None]
     kept_agents, unlike_agents = _agreeing(agents, lambda fresh: (fresh.episodes,), "{} fresh episodes")
-    kept_controllers, unlike = _agreeing(controllers, lambda fresh: (fresh.steps, fresh.episodes), "controller of {:,} steps, {} episodes")
+    kept_controllers, unlike = _agreeing(
+        controllers, lambda fresh: (fresh.steps, fresh.episodes, settings(fresh)), "controller of {:,} steps, {} episodes, {}"
+    )
     return Reevaluations(current, kept_agents, kept_controllers, (*said, *unlike_agents, *unlike))
 
 
+def settings(controller: FreshEpisodes) -> str:
+    """How it was trained, in words of the command line."""
+    return " ".join(controller.training) or "settings not recorded"
+
+
 def _agreeing(
-    found: Sequence[tuple[Run, FreshEpisodes]], key: Callable[[FreshEpisodes], tuple[int, ...]], words: str
+    found: Sequence[tuple[Run, FreshEpisodes]], key: Callable[[FreshEpisodes], tuple[Any, ...]], words: str
 ) -> tuple[dict[Path, FreshEpisodes], list[str]]:
     """The largest set that agrees, of equal ones that with the larger numbers; and a sentence about each of the others."""
     sizes = Counter(key(fresh) for _, fresh in found)

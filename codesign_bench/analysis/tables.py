@@ -1,149 +1,18 @@
-"""Tables as Markdown, LaTeX (booktabs) and CSV, from one list of columns and rows. Cells are text; `Bold` marks the best."""
+"""The tables of a study (see table.py for how they are written): returns, what they are made of, pairs, designs, cost."""
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.looks import ordered, ordered_envs
+from codesign_bench.analysis.reevaluations import settings
 from codesign_bench.analysis.style import count
-from codesign_bench.experiment.run_folder import write_atomically
-
-LONG = 40
-"""Rows that still fit on a page."""
-Row = Mapping[Any, Any]
-Columns = dict[str, Callable[[Row], str]]
-"""The name of each column, and its text in a row."""
-
-
-class Bold(str):
-    """The best of its column."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """`notes` are sentences under the table; the first `words` columns hold words, the others numbers."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-    words: int = 1
-
-    @staticmethod
-    def of(name: str, title: str, columns: Columns, rows: Iterable[Row], notes: Sequence[str] = (), words: int = 2) -> "Table":
-        cells = tuple(tuple(text(row) for text in columns.values()) for row in rows)
-        return Table(name, title, tuple(columns), cells, tuple(notes), words)
-
-    def markdown(self) -> str:
-        def line(cells: Iterable[str]) -> str:
-            return f"| {' | '.join(cells)} |"
-
-        def cell(text: str) -> str:
-            return f"**{plain_markdown(text)}**" if isinstance(text, Bold) else plain_markdown(text)
-
-        numbers = len(self.columns) - self.words
-        head = [line(map(cell, self.columns)), line(["---"] * self.words + ["---:"] * numbers)]
-        body = [line(map(cell, row)) for row in self.rows or [("no runs", *[""] * (len(self.columns) - 1))]]
-        notes = [f"{plain_markdown(note)}  " for note in self.notes]
-        return "\n".join([f"### {plain_markdown(self.title)}", "", *head, *body, "", *notes]).rstrip() + "\n"
-
-    def latex(self) -> str:
-        body = [_latex_row(row) for row in self.rows or [("no runs",)]]
-        kinds = "l" * self.words + "r" * (len(self.columns) - self.words)
-        caption = rf"\caption{{{_latex(' '.join([self.title + '.', *self.notes]))}}}"
-        label_ = rf"\label{{table:{self.name}}}"
-        head = [r"\toprule", _latex_row(self.columns), r"\midrule"]
-        if len(self.rows) <= LONG:
-            begin = ["% needs \\usepackage{booktabs}", r"\begin{table}[t]", r"\centering", r"\small", rf"\begin{{tabular}}{{{kinds}}}"]
-            lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", caption, label_, r"\end{table}"]
-        else:  # across pages
-            begin = ["% needs \\usepackage{booktabs,longtable}", r"{\small", rf"\begin{{longtable}}{{{kinds}}}", rf"{caption}{label_} \\"]
-            lines = [*begin, *head, r"\endhead", r"\bottomrule", r"\endfoot", *body, r"\end{longtable}", "}"]
-        return "\n".join(lines) + "\n"
-
-
-def _latex_row(cells: Iterable[str]) -> str:
-    """A row that begins with [ or * would be read as belonging to the command before it."""
-    text = " & ".join(rf"\textbf{{{_latex(cell)}}}" if isinstance(cell, Bold) else _latex(cell) for cell in cells)
-    return ("{}" if text.startswith(("[", "*")) else "") + text + r" \\"
-
-
-def write(table: Table, out: Path) -> list[Path]:
-    forms = {"md": table.markdown(), "tex": table.latex()}
-    return [write_atomically(out / f"{table.name}.{form}", text, shared=True) for form, text in forms.items()]
-
-
-def write_csv(frame: pd.DataFrame, out: Path, name: str) -> Path:
-    return write_atomically(out / f"{name}.csv", frame.to_csv(index=False), shared=True)
-
-
-_SPECIAL = {
-    **{c: f"\\{c}" for c in "&%$#_{}"},
-    **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}"},
-    **{"≤": r"$\le$", "±": r"$\pm$", "†": r"$\dagger$"},
-}
-
-
-def _latex(text: str) -> str:
-    return "".join(_SPECIAL.get(c, c) for c in _one_line(text))
-
-
-def plain_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]|<>$~&])", r"\\\1", _one_line(text))
-
-
-def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()
-
-
-# ---- numbers as text -------------------------------------------------------------------------------------------------
-
-
-def number(value: float, like: float | None = None) -> str:
-    """Rounded as suits its size, or the size of the number that it belongs to."""
-    if math.isnan(value):
-        return "-"
-    if math.isinf(value):
-        return "never"
-    size = abs(value if like is None else like)
-    return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:,.2f}"
-
-
-def plus_minus(mean: float, std: float) -> str:
-    return number(mean) if math.isnan(std) else f"{number(mean)} ± {number(std, mean)}"
-
-
-def over_seeds(mean: float, std: float, seeds: int, of: int) -> str:
-    """With the number of seeds where it is not that of the others in its row."""
-    return plus_minus(mean, std) + (f" ({seeds} of {of})" if 0 < seeds < of else "")
-
-
-def with_interval(value: float, low: float, high: float) -> str:
-    return number(value) if math.isnan(low) or math.isnan(high) else f"{number(value)} [{number(low, value)}, {number(high, value)}]"
-
-
-def clock(seconds: pd.Series) -> tuple[str, int]:
-    """The unit in which these times are told, and its seconds."""
-    return ("Hours", 3600) if (seconds >= 3600).any() else ("Minutes", 60)
-
-
-def level(row: Row) -> str:
-    """Steps to the level, a row of measures.summary as text: beyond the end if too few seeds got there for a median."""
-    steps, of = row["steps_to_level"], f" ({row['reached_level']} of {row['level_runs']})"
-    if math.isnan(steps):
-        return "-"
-    if math.isinf(steps):
-        return (f"> {count(row['steps'])}" if row["reached_level"] else "never") + of
-    return ("≤ " if steps <= row["first"] else "") + count(steps) + of
-
+from codesign_bench.analysis.table import Bold, Columns, Row, Table, clock, number, over_seeds, plus_minus, with_interval
+from codesign_bench.experiment.reevaluation import FreshEpisodes
 
 # ---- returns ---------------------------------------------------------------------------------------------------------
 
@@ -256,6 +125,16 @@ def learning(collection: Collection) -> Table:
     return Table.of("learning", "Critics", columns, rows, notes)
 
 
+def level(row: Row) -> str:
+    """Steps to the level, a row of measures.summary as text: beyond the end if too few seeds got there for a median."""
+    steps, of = row["steps_to_level"], f" ({row['reached_level']} of {row['level_runs']})"
+    if math.isnan(steps):
+        return "-"
+    if math.isinf(steps):
+        return (f"> {count(row['steps'])}" if row["reached_level"] else "never") + of
+    return ("≤ " if steps <= row["first"] else "") + count(steps) + of
+
+
 def _curve(collection: Collection) -> Columns:
     """The first columns of a table with one row per environment and method."""
     return {"Environment": lambda row: collection.title(row["env"]), "Method": lambda row: collection.label(row["method"])}
@@ -273,11 +152,39 @@ def _about_reevaluations(collection: Collection) -> list[str]:
         episodes = next(iter(found.agents.values())).episodes
         said.append(f"Fresh: the final agents in {episodes} episodes with a seed that training never used.")
     if found.controllers:
-        steps = next(iter(found.controllers.values())).steps
-        said.append(f"Retrained: a controller trained from scratch for {steps:,} steps on the frozen final designs.")
+        one = next(iter(found.controllers.values()))
+        how = f"trained from scratch for {one.steps:,} steps on the frozen final designs, alike for all: {settings(one)}."
+        said.append(f"Retrained: a controller {how}")
     if found.left_out:
         said.append(f"{len(found.left_out)} re-evaluation(s) that do not compare or cannot be read are left out.")
     return said
+
+
+def designs(collection: Collection) -> Table:
+    """One line per final design that was re-evaluated: what it is worth apart from how well it was learned."""
+    found = collection.reevaluations
+
+    def of(kind: Mapping[Path, FreshEpisodes], name: str) -> Callable[[Row], str]:
+        return lambda row: number(float(kind[row["path"]].columns.get(name, math.nan))) if row["path"] in kind else "-"
+
+    columns: Columns = {
+        **_curve(collection),
+        "Seed": lambda row: f"{row['seed']}",
+        "Bodies": lambda row: f"{row['bodies']:g}",
+        "Final return": lambda row: number(row["final"]),
+        "Fresh": of(found.agents, "return_mean"),
+    }
+    if found.controllers:
+        columns |= {"Retrained": of(found.controllers, "return_mean"), "Retrained, distance (m)": of(found.controllers, measures.DISTANCE)}
+    frame = _finals(collection).assign(path=[run.path for run in collection.runs])
+    rows = [
+        row
+        for curve in _by_curve(frame)
+        for row in curve["runs"].to_dict("records")
+        if row["path"] in found.agents.keys() | found.controllers
+    ]
+    notes = (*_about_reevaluations(collection), *measures.shortfall(collection, bands=False))
+    return Table.of("designs", "Final designs", columns, rows, notes, words=3)
 
 
 def overall(collection: Collection) -> Table:

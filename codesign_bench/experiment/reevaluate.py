@@ -1,7 +1,8 @@
 """Final re-evaluation: fresh episodes of a run's final agent, and a controller trained from scratch on its frozen design.
 
 The first says how good the agent is without the luck of the evaluations that picked it; the second separates how good the
-design is from how well its controller was learned, with the same controller and the same steps for every method.
+design is from how well its controller was learned: one setting of PPO, one batch, the same networks and steps for every design, whatever
+method and track it came from.
 Nothing here is charged to the run: its ledger, its checkpoints and progress.csv stay as they are.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 
 from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import Design
-from codesign_bench.errors import ConfigError
+from codesign_bench.errors import ConfigError, nearest
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.load import champion_in, load_config_of, load_state
@@ -23,6 +24,8 @@ from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import record
 from codesign_bench.experiment.reevaluation import FreshEpisodes, Reevaluation, Which
 from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.experiment.signals import StopRequested
+from codesign_bench.paths import options_of
 from codesign_bench.structured import Count, Natural, NotNegative
 from codesign_bench.tasks.base import Task
 
@@ -32,7 +35,7 @@ FOLDER = "reevaluation"
 
 @dataclass(frozen=True)
 class ReevaluateConfig:
-    """The content of conf/reevaluate.yaml."""
+    """The content of conf/reevaluate.yaml, for one run."""
 
     run: str
     agent: Which
@@ -42,11 +45,23 @@ class ReevaluateConfig:
     seconds: NotNegative
     workers: int | None
     controller: tuple[str, ...]
+    ppo: str
+    batch: Count
+
+    def __post_init__(self) -> None:
+        known = options_of("ppo")
+        if self.ppo not in known:
+            raise ConfigError(f"ppo is '{self.ppo}'{nearest(self.ppo, known)}; allowed are the files of conf/ppo: {', '.join(known)}.")
+
+    @property
+    def training(self) -> tuple[str, ...]:
+        """What decides on a new controller besides its design, as words of the command line."""
+        return (*self.controller, f"ppo@method.ppo={self.ppo}", f"budget.batch={self.batch}")
 
 
 def reevaluate(config: ReevaluateConfig, command: list[str]) -> Reevaluation:
     """Writes reevaluation.json and motion.json into the run folder; of the incumbent, a file of its own and no motion. A controller
-    that was trained for this design before is kept."""
+    that was trained for this design before is kept. StopRequested if the training of one was stopped, which goes on the next time."""
     path, which, seed, before = Path(config.run), config.agent, config.seed, None
     with contextlib.suppress(ConfigError):  # a damaged file is about to be replaced
         before = Reevaluation.load(path, which)
@@ -66,32 +81,31 @@ def reevaluate(config: ReevaluateConfig, command: list[str]) -> Reevaluation:
         motion.save(path)
     if training is not None:
         controller = train_controller(path, agent.task, evaluation.design, training, command)
-        if controller is not None:
-            fresh = evaluate(controller, config.episodes, streams.sequence("reevaluation of the controller", seed))
-            result = replace(result, controller=FreshEpisodes.of(fresh, config.train, seed))
-            result.save(path, which)
+        fresh = evaluate(controller, config.episodes, streams.sequence("reevaluation of the controller", seed))
+        result = replace(result, controller=FreshEpisodes.of(fresh, config.train, seed, config.training))
+        result.save(path, which)
     return result
 
 
-def train_controller(path: Path, task: Task, design: Design, config: Mapping[str, Any], command: list[str]) -> Agent | None:
-    """A run of its own inside the run folder, with its own ledger, which goes on where it was stopped; None if it is stopped now."""
+def train_controller(path: Path, task: Task, design: Design, config: Mapping[str, Any], command: list[str]) -> Agent:
+    """A run of its own inside the run folder, with its own ledger, which goes on where it was stopped."""
     setup = runner.RunSetup.of(config)
     # Another design is another run, though the configuration cannot name it.
     text = json.dumps([setup.hash, design.to_dict()])
     setup = replace(setup, task=task.starting_from(design, task.space), hash=hashlib.sha256(text.encode()).hexdigest()[:16])
     folder = RunFolder(path / FOLDER / setup.hash)
     if runner.run(config, command, setup, folder) != "done":
-        return None
+        raise StopRequested
     return champion_in(load_state(setup, folder), setup)
 
 
 def controller_config(run: Mapping[str, Any], config: ReevaluateConfig, seed: int) -> dict[str, Any]:
-    """The method that trains a controller, in the run's own environment and batch size."""
-    chosen = load_config("config", [*config.controller, f"method.ppo.gamma={run['env']['discount']}"])["method"]
+    """The method that trains a controller, in the run's own environment."""
+    chosen = load_config("config", [*config.training, f"env.discount={run['env']['discount']}"])["method"]
     return {
         **run,
         "method": {**chosen, "name": "controller"},
-        "budget": {**run["budget"], "name": "reevaluation", "steps": config.train, "until": config.train},
+        "budget": {**run["budget"], "name": "reevaluation", "steps": config.train, "until": config.train, "batch": config.batch},
         "seed": seed,
         "workers": run["workers"] if config.workers is None else config.workers,
         "tensorboard": False,

@@ -27,6 +27,7 @@ class FreshEpisodes:
 
     - steps: what its run had been charged for learning; evaluation_steps: what these episodes took
     - columns: means over the episodes, as an evaluation has them
+    - training: of a new controller, the words that configured its training, the same for every design; empty for a run's own agent
     """
 
     steps: int
@@ -34,14 +35,15 @@ class FreshEpisodes:
     evaluation_steps: int
     returns: tuple[AnyNumber, ...]
     columns: dict[str, AnyNumber]
+    training: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not {"return_mean", "return_std"} <= self.columns.keys():
             raise ConfigError("Fresh episodes lack return_mean or return_std.")
 
     @staticmethod
-    def of(evaluation: Evaluation, steps: int, seed: int) -> FreshEpisodes:
-        return FreshEpisodes(steps, seed, evaluation.steps, evaluation.returns, {**evaluation.columns, **evaluation.measured})
+    def of(evaluation: Evaluation, steps: int, seed: int, training: tuple[str, ...] = ()) -> FreshEpisodes:
+        return FreshEpisodes(steps, seed, evaluation.steps, evaluation.returns, {**evaluation.columns, **evaluation.measured}, training)
 
     @property
     def episodes(self) -> int:

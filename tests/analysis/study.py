@@ -32,9 +32,11 @@ COLUMNS = (
 VERSIONS = {"codesign-bench": "0.1.0", "mujoco": "4.0.0", "torch": "2.13.0"}
 
 
-def fresh_episodes(value: float, steps: int = 10_000, episodes: int = 2, evaluation_steps: int = 100) -> FreshEpisodes:
+def fresh_episodes(
+    value: float, steps: int = 10_000, episodes: int = 2, evaluation_steps: int = 100, training: tuple[str, ...] = ()
+) -> FreshEpisodes:
     columns = {"return_mean": value, "return_std": 0.5, "episode_length": 10.0, "net_displacement": 1.0, "bodies": 3.0}
-    return FreshEpisodes(steps, 0, evaluation_steps, (value,) * episodes, columns)
+    return FreshEpisodes(steps, 0, evaluation_steps, (value,) * episodes, columns, training)
 
 
 @cache

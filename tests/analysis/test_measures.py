@@ -125,14 +125,42 @@ def test_reevaluations_of_unequal_effort_are_not_averaged(tmp_path: Path) -> Non
         "gap/transform2act/seed_3",
     ]
     assert (
-        "(controller of 2,000,000 steps, 100 episodes) is left out; the others have controller of 20,000 steps, 100 episodes."
-        in " ".join(collection.reevaluations.left_out)
+        "(controller of 2,000,000 steps, 100 episodes, settings not recorded) is left out; the others have controller of 20,000 steps, "
+        "100 episodes, settings not recorded." in " ".join(collection.reevaluations.left_out)
     )
     assert [row[6] for row in data.ledger(collection).rows] == ["20,000", "20,000", "2,000,000", "20,000"], "what was spent was spent"
     notes = " ".join(tables.summary(collection).notes)
     assert "Fresh: the final agents in 100 episodes" in notes
     assert "trained from scratch for 20,000 steps" in notes
     assert "3 re-evaluation(s)" in notes
+
+
+def test_controllers_of_other_settings_are_not_averaged(tmp_path: Path) -> None:
+    for seed, ppo in enumerate(("strong", "strong", "paper")):
+        trained = fresh_episodes(10.0 + seed, 20_000, training=("method=transform2act", f"ppo@method.ppo={ppo}"))
+        Reevaluation(fresh_episodes(1.0, 40_000), trained).save(write_run(tmp_path, seed=seed))
+    collection = collect(tmp_path, "study")
+    assert measures.finals(collection)["retrained"].tolist()[:2] == [10.0, 11.0]
+    (said,) = collection.reevaluations.left_out
+    assert said.startswith("gap/transform2act/seed_2: its re-evaluation (controller of 20,000 steps, 2 episodes, method=transform2act ppo@")
+    assert any("alike for all: method=transform2act ppo@method.ppo=strong." in note for note in tables.summary(collection).notes)
+
+
+def test_every_final_design_has_a_number_of_its_own(tmp_path: Path) -> None:
+    for method, values in (("transform2act", (10.0, 20.0)), ("nge", (30.0, None))):
+        for seed, value in enumerate(values):
+            folder = write_run(tmp_path, method, seed=seed, returns=[1.0, 2.0, 3.0, 4.0 + seed])
+            Reevaluation(fresh_episodes(5.0, 40_000), None if value is None else fresh_episodes(value, 20_000)).save(folder)
+    write_run(tmp_path, "ess")
+    table = tables.designs(collect(tmp_path, "study"))
+    assert table.columns[2:] == ("Seed", "Bodies", "Final return", "Fresh", "Retrained", "Retrained, distance (m)")
+    assert [row[1:] for row in table.rows] == [
+        ("Transform2Act", "0", "7", "4.00", "5.00", "10.0", "1.00"),
+        ("Transform2Act", "1", "7", "5.00", "5.00", "20.0", "1.00"),
+        ("NGE", "0", "7", "4.00", "5.00", "30.0", "1.00"),
+        ("NGE", "1", "7", "5.00", "5.00", "-", "-"),
+    ]
+    assert measures.summary(collect(tmp_path, "study")).set_index("method").loc["nge", "retrained_seeds"] == 1
 
 
 def test_what_is_not_a_number_is_a_gap_and_moves_nothing(tmp_path: Path) -> None:

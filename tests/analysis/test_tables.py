@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codesign_bench.analysis import hyperparameters, tables
 from codesign_bench.analysis.collect import collect
-from codesign_bench.analysis.tables import Bold, Table, number, plus_minus, with_interval
+from codesign_bench.analysis.table import Bold, Table, number, plus_minus, with_interval
 from tests.analysis.study import write_run
 
 

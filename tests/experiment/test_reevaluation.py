@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from codesign_bench.commands import reevaluate as command
 from codesign_bench.configuration import load_config
@@ -18,10 +20,12 @@ from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
 from codesign_bench.experiment.load import load_champion, load_state
 from codesign_bench.experiment.motion import Motion, record
-from codesign_bench.experiment.reevaluate import FOLDER, ReevaluateConfig, reevaluate
-from codesign_bench.experiment.reevaluation import Reevaluation
+from codesign_bench.experiment.reevaluate import FOLDER, ReevaluateConfig, controller_config, reevaluate
+from codesign_bench.experiment.reevaluation import Reevaluation, Which
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.experiment.signals import StopRequested, StopSignals
+from codesign_bench.paths import options_of
 from codesign_bench.simulation.sampler import Sampler
 from tests.experiment.tiny import contents, folder_of
 from tests.methods.population import make, small
@@ -29,6 +33,7 @@ from tests.methods.population import make, small
 NEW = {"reevaluation.json", "motion.json"}
 
 CONTROLLER = load_config("reevaluate", ["run=x"])["controller"]
+TRAINING = (*CONTROLLER, "ppo@method.ppo=paper", "budget.batch=200")
 
 
 @pytest.fixture
@@ -37,8 +42,12 @@ def finished(undisturbed: Any, tmp_path: Path) -> Path:
     return Path(shutil.copytree(folder_of(undisturbed[0]), tmp_path / "seed_0"))
 
 
-def again(path: Path, episodes: int = 3, seed: int = 0, train: int = 0) -> Reevaluation:
-    return reevaluate(ReevaluateConfig(str(path), "champion", episodes, seed, train, 1.0, 0, CONTROLLER), ["test"])
+def asked(path: Path, agent: Which = "champion", episodes: int = 3, seed: int = 0, train: int = 0, batch: int = 200) -> ReevaluateConfig:
+    return ReevaluateConfig(str(path), agent, episodes, seed, train, 1.0, 0, CONTROLLER, "paper", batch)
+
+
+def again(path: Path, **options: Any) -> Reevaluation:
+    return reevaluate(asked(path, **options), ["test"])
 
 
 def test_fresh_episodes_are_those_of_a_stream_of_their_own(finished: Path) -> None:
@@ -67,7 +76,7 @@ def test_a_controller_from_scratch_on_the_frozen_design(finished: Path) -> None:
     before = contents(finished)
     found = again(finished, train=400)
     assert found.controller is not None
-    assert (found.controller.steps, found.controller.episodes) == (400, 3)
+    assert (found.controller.steps, found.controller.episodes, found.controller.training) == (400, 3, TRAINING)
     (trained,) = (finished / FOLDER).iterdir()
     status = json.loads((trained / "status.json").read_text())
     assert (status["status"], status["steps"]) == ("done", 400)
@@ -80,23 +89,71 @@ def test_a_controller_from_scratch_on_the_frozen_design(finished: Path) -> None:
     assert again(finished).controller == found.controller, "fresh episodes alone keep the controller's"
 
 
+def test_every_design_is_trained_for_alike(undisturbed: Any) -> None:
+    """Whatever batch, rate and track a run had itself; the discount is the environment's."""
+    run, config = undisturbed[0], asked(Path("x"), train=400)
+    usual = controller_config(run, config, 0)
+    assert (usual["budget"]["batch"], usual["budget"]["steps"]) == (200, 400)
+    assert usual["method"]["ppo"] == load_config("config", ["env=swimmer"])["method"]["ppo"]
+    other = {**run, "budget": {**run["budget"], "batch": 400}, "method": {**run["method"], "ppo": {"policy_lr": 1.0}}, "track": "strong"}
+    assert {**controller_config(other, config, 0), "track": None} == {**usual, "track": None}
+    patient = {**run, "env": {**run["env"], "discount": 0.9}}
+    assert controller_config(patient, config, 0)["method"]["ppo"] == {**usual["method"]["ppo"], "gamma": 0.9}
+
+
+@pytest.mark.parametrize("name", options_of("ppo"))
+def test_the_settings_of_ppo_are_a_choice(undisturbed: Any, name: str) -> None:
+    found = controller_config(undisturbed[0], replace(asked(Path("x"), train=400), ppo=name), 0)["method"]["ppo"]
+    assert found == load_config("config", ["env=swimmer", f"ppo@method.ppo={name}"])["method"]["ppo"]
+
+
+def test_all_runs_of_a_study(undisturbed: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "study/swimmer/transform2act"
+    shutil.copytree(folder_of(undisturbed[0]), study / "seed_0")
+    shutil.copytree(folder_of(undisturbed[0]), study / "seed_1")
+    config = yaml.safe_load((study / "seed_1/config.yaml").read_text())
+    (study / "seed_1/config.yaml").write_text(yaml.safe_dump({**config, "seed": 1}))  # its checkpoints are of another seed
+    arguments = [f"study={tmp_path / 'study'}", "episodes=2", "train=200", "batch=200", "workers=0"]
+    assert command.main(arguments) == 1
+    said = capsys.readouterr()
+    assert "seed_0/reevaluation.json: return" in said.out
+    assert "trained from scratch for 200 steps" in said.out
+    (line,) = [line for line in said.err.splitlines() if line.startswith(f"{study / 'seed_1'}: ")]
+    assert "belongs to another configuration" in line
+    shutil.rmtree(study / "seed_1")
+    before = contents(study)
+    assert command.main(arguments) == 0
+    assert "seed_0 is done" in capsys.readouterr().err
+    assert contents(study) == before
+    assert command.main([*arguments, "episodes=3"]) == 0
+    found = Reevaluation.load(study / "seed_0")
+    assert found is not None
+    assert found.controller is not None
+    assert (found.agent.episodes, found.controller.episodes) == (3, 3)
+
+
 def test_another_design_is_another_controller(finished: Path) -> None:
     again(finished, train=200)
     again(finished, train=400)
     assert len(list((finished / FOLDER).iterdir())) == 2
 
 
-def test_a_stopped_training_leaves_the_fresh_episodes(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_training_leaves_the_fresh_episodes(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(runner, "run", lambda *_: "stopped")
-    assert again(finished, train=400).controller is None
+    with pytest.raises(StopRequested):
+        again(finished, train=400)
     found = Reevaluation.load(finished)
     assert found is not None
     assert found.controller is None
     assert found.agent.episodes == 3
+    assert command.main([f"run={finished}", "episodes=2", "train=400", "batch=200"]) == 128 + StopSignals.latest
+    assert "the same command goes on from there" in capsys.readouterr().err
 
 
 def test_the_command(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main([f"run={finished}", "episodes=2", "train=200", "workers=0"]) == 0
+    assert command.main([f"run={finished}", "episodes=2", "train=200", "batch=200", "workers=0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "in 2 fresh episodes" in lines[0]
     assert "trained from scratch for 200 steps" in lines[1]
@@ -105,7 +162,11 @@ def test_the_command(finished: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ([], "run is missing"),
+        ([], "run and study are missing; allowed is run=FOLDER or study=NAME"),
+        (["run=nowhere", "study=nothing"], "run and study are both given"),
+        (["study=nothing"], "There is no study 'nothing'"),
+        (["run=nowhere", "ppo=papre"], "ppo is 'papre', nearest is paper; allowed are the files of conf/ppo: paper"),
+        (["run=nowhere", "batch=0"], "batch is 0"),
         (["run=nowhere"], "run is 'nowhere'"),
         (["run=nowhere", "episodes=0"], "episodes is 0"),
         (["run=nowhere", "seed=-1"], "seed is -1"),
@@ -161,7 +222,7 @@ def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytes
     method = make(searched)
     method.load_state_dict(load_state(plan, RunFolder(path))["method"])
     assert method.population.fittest.generation < 2, "choose another seed: the incumbent is the champion"
-    champion = again(path, train=160)
+    champion = again(path, train=160, batch=80)
     before = contents(path)
     assert command.main([f"run={path}", "agent=incumbent", "episodes=3"]) == 0
     assert "reevaluation_incumbent.json: return" in capsys.readouterr().out
@@ -173,7 +234,7 @@ def test_fresh_episodes_of_the_incumbent(searched: dict[str, Any], capsys: pytes
     assert found.controller is None, "the champion's controller is for another design"
     fresh = evaluate(method.incumbent(), 3, Streams(plan.settings.seed).sequence("reevaluation", 0))
     assert found.agent.returns == fresh.returns != champion.agent.returns
-    trained = reevaluate(ReevaluateConfig(str(path), "incumbent", 3, 0, 160, 1.0, 0, CONTROLLER), ["test"])
+    trained = again(path, agent="incumbent", train=160, batch=80)
     assert trained.controller is not None
     assert len(list((path / FOLDER).iterdir())) == 2
     assert Reevaluation.load(path) == champion

@@ -12,6 +12,7 @@ from codesign_bench.analysis import champions, compare, hyperparameters, looks, 
 from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs, diagrams, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
+from codesign_bench.analysis.table import plain_markdown, write, write_csv
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
 
@@ -75,7 +76,7 @@ class Drawing:
 def _jsmlp(drawing: Drawing) -> list[Path]:
     frame = champions.symmetries(drawing.collection, (designs.WITH, designs.WITHOUT))
     written = drawing.save("jsmlp", lambda: designs.jsmlp(drawing.collection, frame))
-    return written + tables.write(tables.symmetry(frame, drawing.collection), drawing.config.folder)
+    return written + write(tables.symmetry(frame, drawing.collection), drawing.config.folder)
 
 
 def _diagrams(drawing: Drawing) -> list[Path]:
@@ -91,11 +92,11 @@ def _tables(drawing: Drawing) -> list[Path]:
     collection, out = drawing.collection, drawing.config.folder
     kinds = (tables.methods, tables.final_returns, tables.parts, tables.summary, tables.pairwise, tables.cost, tables.exploration)
     made = [*(kind(collection) for kind in kinds), *hyperparameters.tables(collection)]
-    made += [critics] if (critics := tables.learning(collection)).rows else []
-    written = [path for table in made for path in tables.write(table, out)]
+    made += [table for table in (tables.designs(collection), tables.learning(collection)) if table.rows]
+    written = [path for table in made for path in write(table, out)]
     frames = {"runs": measures.finals(collection), "summary": measures.summary(collection)}
     frames["pairwise"] = measures.pairwise(frames["runs"])
-    return written + [tables.write_csv(frame, out, name) for name, frame in frames.items()]
+    return written + [write_csv(frame, out, name) for name, frame in frames.items()]
 
 
 def _tuning(drawing: Drawing) -> list[Path]:
@@ -109,8 +110,8 @@ def _against(drawing: Drawing) -> list[Path]:
     theirs = collect(Path(config.against).parent, Path(config.against).name, force=config.force)
     frame = compare.differences(mine, theirs, config.force)
     written = drawing.save("against", lambda: compare.figure(frame, mine, theirs))
-    written += tables.write(compare.table(frame, mine, theirs), config.folder)
-    written.append(tables.write_csv(frame, config.folder, "against"))
+    written += write(compare.table(frame, mine, theirs), config.folder)
+    written.append(write_csv(frame, config.folder, "against"))
     others = tuple(run for run in theirs.runs if run.method not in mine.methods and run.env in mine.envs)
     both = mine.joined(replace(theirs, runs=others))
     return written + Drawing(both, config, both.methods).curves("against_curves")
@@ -195,12 +196,12 @@ def _index(written: list[Path], drawing: Drawing, command: Sequence[str]) -> Pat
     """index.md: what there is, from which runs, and which were left out."""
     collection, names = drawing.collection, list(dict.fromkeys(path.stem for path in written))
     kinds = {name: [path.suffix for path in written if path.stem == name] for name in names}
-    lines = [f"# {tables.plain_markdown(collection.study)}", "", f"Made by `{shlex.join(command)}` from {len(collection.runs)} runs.", ""]
+    lines = [f"# {plain_markdown(collection.study)}", "", f"Made by `{shlex.join(command)}` from {len(collection.runs)} runs.", ""]
     lines += [f"- {name}: {', '.join(f'[{kind[1:]}]({name}{kind})' for kind in kinds[name])}" for name in names]
     for title, items in (
         ("Left out", [f"{'/'.join(item.path.parts[-3:])}: {item.reason}" for item in collection.left_out]),
         ("Remarks", remarks(collection)),
     ):
         if items:
-            lines += ["", f"## {title}", "", *(f"- {tables.plain_markdown(item)}" for item in items)]
+            lines += ["", f"## {title}", "", *(f"- {plain_markdown(item)}" for item in items)]
     return write_atomically(drawing.config.folder / "index.md", "\n".join(lines) + "\n", shared=True)

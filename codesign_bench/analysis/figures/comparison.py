@@ -14,6 +14,7 @@ from codesign_bench.analysis import looks, measures, style, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import curves
 from codesign_bench.analysis.figures.designs import row_of_champions
+from codesign_bench.analysis.table import write
 
 PUBLISHED = Path(style.__file__).with_name("published.csv")
 """Values from the literature, for orientation, each with its source; the paper itself prints no numbers. env, method, value, low and high
@@ -43,7 +44,7 @@ def comparison(
         figure = draw(collection, chosen, envs or collection.envs, band, published, distance, designs)
         written = style.save(figure, out, name, formats)
     table = tables.final_returns(collection, chosen, name="final_returns" if methods is None else f"{name}_returns")
-    return written + tables.write(table, out)
+    return written + write(table, out)
 
 
 def draw(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 
-from codesign_bench.analysis import measures, statistics, tables
+from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import KEYS, Collection
 from codesign_bench.analysis.looks import Look
-from codesign_bench.analysis.tables import Table
+from codesign_bench.analysis.table import Table, clock, number
 from codesign_bench.arrays import Array
 
 METRICS = {
@@ -128,7 +128,7 @@ def rounded(value: float, digits: int = 5) -> float | None:
 
 def ledger(collection: Collection) -> Table:
     """Steps of every run: charged for learning, and metered apart."""
-    clock, unit = tables.clock(measures.finals(collection)["seconds"])
+    time, unit = clock(measures.finals(collection)["seconds"])
     rows = []
     for run in collection.runs:
         again = collection.reevaluations.found.get(run.path)
@@ -136,9 +136,9 @@ def ledger(collection: Collection) -> Table:
         fresh = [part.evaluation_steps for part in (agent, controller) if part is not None]
         evaluation, seconds, speed = (measures.last(collection, run, name) for name in ("eval_steps", "seconds", "steps_per_second"))
         apart = (evaluation, sum(fresh) if fresh else math.nan, controller.steps if controller is not None else math.nan)
-        steps = ["-" if math.isnan(number) else f"{number:,.0f}" for number in (run.charged, run.budget_steps, *apart)]
-        rows.append((run.name, run.status, *steps, tables.number(seconds / unit), tables.number(speed)))
-    columns = ("Run", "Status", "Charged", "Budget", "Evaluation", "Re-evaluation", "New controller", clock, "Steps per second")
+        steps = ["-" if math.isnan(value) else f"{value:,.0f}" for value in (run.charged, run.budget_steps, *apart)]
+        rows.append((run.name, run.status, *steps, number(seconds / unit), number(speed)))
+    columns = ("Run", "Status", "Charged", "Budget", "Evaluation", "Re-evaluation", "New controller", time, "Steps per second")
     metered = "Evaluation, re-evaluation and the training of new controllers are metered apart and never charged."
     return Table("ledger", "Environment steps of every run", columns, tuple(rows), (ledger_sentence(collection), metered), words=2)
 

@@ -50,7 +50,7 @@ def report(collection: Collection, study: Path, command: str) -> str:
         values=values,
         overall=tables.overall(collection),
         leaderboard=[(collection.title(env), tables.summary(collection, env)) for env in collection.envs],
-        more=[pairs, tables.cost(collection), tables.exploration(collection), tables.learning(collection)],
+        more=[pairs, tables.designs(collection), tables.cost(collection), tables.exploration(collection), tables.learning(collection)],
         pictures=pictures,
         ledger=data.ledger(collection),
         versions=data.versions(collection),
