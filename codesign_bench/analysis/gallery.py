@@ -19,6 +19,7 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.motion import FRAMES_PER_SECOND, Motion, record
+from codesign_bench.experiment.run_folder import CHECKPOINTS
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.rendering import Picture, save_png, save_video
 from codesign_bench.simulation.showing import grown_design, starting_pose
@@ -82,7 +83,7 @@ def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
     recorded = Motion.load(run.path)
     if recorded is not None and recorded.is_of(design):
         return recorded
-    if not any((run.path / "checkpoints").glob("*.ckpt")):
+    if not any((run.path / "checkpoints").glob(CHECKPOINTS)):
         return None
     agent, plan = load_champion(run.path)
     motion = record(agent, Streams(plan.settings.seed).sequence("motion", 0), seconds)

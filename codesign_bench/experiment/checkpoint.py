@@ -12,7 +12,7 @@ import torch
 
 from codesign_bench import __version__
 from codesign_bench.errors import CodesignError
-from codesign_bench.experiment.run_folder import write_atomically
+from codesign_bench.experiment.run_folder import CHECKPOINTS, write_atomically
 
 MAGIC = b"codesign_bench checkpoint 1\n"
 KEPT = 2
@@ -27,16 +27,18 @@ class CheckpointDiffers(CheckpointError):
 
 
 def save(folder: Path, steps: int, state: dict[str, Any], configuration_hash: str) -> None:
-    """Writes the checkpoint of a run that has charged `steps`; the older ones but one are removed after it stands."""
+    """Writes the checkpoint of a run that has charged `steps`; the older ones but one are removed after it stands. (One with more steps
+    is damaged, or the run would have gone on from there.)"""
     buffer = io.BytesIO()
     torch.save({"version": __version__, "configuration": configuration_hash, "state": state}, buffer)
     payload = buffer.getvalue()
     digest = hashlib.sha256(payload).hexdigest().encode()
+    path = folder / f"{steps:012d}.ckpt"
     try:
-        write_atomically(folder / f"{steps:012d}.ckpt", MAGIC + digest + b"\n" + payload)
+        write_atomically(path, MAGIC + digest + b"\n" + payload)
     except OSError as error:
         raise CheckpointError(f"The checkpoint at {steps} steps cannot be written, the one before is kept: {error}") from None
-    for old in sorted(folder.glob("*.ckpt"))[:-KEPT]:
+    for old in sorted(file for file in folder.glob(CHECKPOINTS) if file <= path)[:-KEPT]:
         with contextlib.suppress(OSError):
             old.unlink()
 
@@ -45,7 +47,7 @@ def load_latest(folder: Path, configuration_hash: str, keys: Sequence[str] = ())
     """The newest checkpoint that is whole and has these keys, or None if there is none at all, and a warning for each one that
     was passed over."""
     warnings: list[str] = []
-    files = sorted(folder.glob("*.ckpt"), reverse=True)
+    files = sorted(folder.glob(CHECKPOINTS), reverse=True)
     for file in files:
         try:
             return load(file, configuration_hash, keys), warnings

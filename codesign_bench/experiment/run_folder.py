@@ -34,6 +34,10 @@ NOT_HASHED_IN = {"budget": ("until",), "method": ("label", "colour"), "env": ("t
 """Configuration that does not change the result."""
 
 
+CHECKPOINTS = f"{'[0-9]' * 12}.ckpt"
+"""The names of the files in checkpoints/ that are a run's own."""
+
+
 class RunInUse(CodesignError):
     """Another process works on this run."""
 
@@ -131,9 +135,9 @@ class RunFolder:
         return status["status"] == "done" and status.get("steps", 0) >= config["budget"]["until"] and self._changes(config) == []
 
     def check_configuration(self, config: Mapping[str, Any]) -> None:
-        """Refuses to go on with a run that was configured differently or made with other versions. One that never came to a
-        checkpoint has nothing to lose and begins anew."""
-        if not self._begun and self.status().get("steps", 0) > 0:
+        """Refuses to go on with a run that was configured differently or made with other versions. One that says that it never came to
+        a checkpoint has nothing to lose and begins anew."""
+        if not self._begun and (self.status().get("steps", 0) > 0 or (self.progress.exists() and "steps" not in self.status())):
             raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
         if self._begun:
             changes = self._changes(config)
@@ -161,7 +165,7 @@ class RunFolder:
 
     @property
     def _begun(self) -> bool:
-        return (self.path / "config.yaml").exists() and any(self.checkpoints.glob("*.ckpt"))
+        return (self.path / "config.yaml").exists() and any(self.checkpoints.glob(CHECKPOINTS))
 
     def _check_versions(self, manifest: Path) -> None:
         """Another MuJoCo or torch would not go on bit-equally, and the manifest would say something false."""
@@ -311,14 +315,11 @@ class Table:
 
 
 class Tables:
-    """What a method keeps besides progress.csv: tables/NAME.csv. `lengths` belongs into the checkpoint; what it does not know of is
-    removed on resume."""
+    """What a method keeps besides progress.csv: tables/NAME.csv. `lengths` belongs into the checkpoint; a table that it does not know of
+    is begun anew with its first rows."""
 
     def __init__(self, folder: Path, lengths: Mapping[str, int]) -> None:
         self.folder = folder
-        for path in folder.glob("*.csv"):
-            if path.stem not in lengths:
-                path.unlink()
         self._tables = {name: Table(folder / f"{name}.csv", length) for name, length in lengths.items()}
 
     @property

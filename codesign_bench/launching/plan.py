@@ -27,7 +27,10 @@ def add(configs: Sequence[Config]) -> None:
             study.mkdir(parents=True, exist_ok=True)
             with open(study / ".plan.lock", "w") as lock:  # another sweep may add to the same study now
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                write_atomically(study / NAME, json.dumps({**read(study), **runs}, indent=1))
+                planned = read(study)
+                if not planned and (study / NAME).exists():
+                    raise ConfigError(f"{study / NAME} is no plan of runs; move it away, and say the same again.")
+                write_atomically(study / NAME, json.dumps({**planned, **runs}, indent=1))
         except OSError as error:
             raise ConfigError(f"The folder {study} cannot be written ({error.strerror or error}); choose another results=DIR.") from None
 

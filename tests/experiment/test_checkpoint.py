@@ -57,6 +57,26 @@ def test_two_are_kept_and_no_temporary_file(tmp_path: Path) -> None:
     assert load_latest(tmp_path, "hash")[0] == {"steps": 20000}
 
 
+def test_files_of_others_are_neither_loaded_nor_removed(tmp_path: Path) -> None:
+    save(tmp_path, 90, {"steps": 90}, "hash")
+    mine = ["backup.ckpt", "000000000090 (copy).ckpt", "99.ckpt"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    for steps in (100, 1000, 20000):
+        save(tmp_path, steps, {"steps": steps}, "hash")
+    assert names(tmp_path) == sorted(["000000001000.ckpt", "000000020000.ckpt", *mine])
+    assert load_latest(tmp_path, "hash") == ({"steps": 20000}, [])
+
+
+def test_a_damaged_one_ahead_does_not_take_the_place_of_a_good_one(tmp_path: Path) -> None:
+    """A run that went back before its newest checkpoint keeps two good ones on its way to it."""
+    for steps in (90, 100):
+        save(tmp_path, steps, {"steps": steps}, "hash")
+    (tmp_path / "000000000100.ckpt").write_bytes(b"damaged")
+    save(tmp_path, 95, {"steps": 95}, "hash")
+    assert names(tmp_path) == ["000000000090.ckpt", "000000000095.ckpt", "000000000100.ckpt"]
+
+
 def test_an_empty_folder(tmp_path: Path) -> None:
     assert load_latest(tmp_path, "hash") == (None, [])
 

@@ -398,10 +398,11 @@ def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: p
     for path in tables.iterdir():
         with open(path, "ab") as file:
             file.write(b"7,8")
-    (tables / "left_over.csv").write_text("from nowhere")
-    resumed = run(config)
-    expected.must_equal(resumed, "a run that crashed between its rows and their checkpoint")
-    assert {path.name for path in tables.iterdir()} == {"slots.csv", "second.csv"}
+    (tables / "mine.csv").write_text("somebody's")
+    run(config)
+    assert (tables / "mine.csv").read_text() == "somebody's"
+    (tables / "mine.csv").unlink()
+    expected.must_equal(outcome(config), "a run that crashed between its rows and their checkpoint")
 
 
 @pytest.mark.parametrize("damage", ["missing", "shortened"])
@@ -428,12 +429,13 @@ def test_tables_begin_with_their_first_rows(tmp_path: Path) -> None:
     resumed = Tables(tmp_path / "tables", lengths)
     resumed.append({"a": [{"x": 4, "y": 0.4}]})
     assert (tmp_path / "tables" / "a.csv").read_bytes() == b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n"
-    assert not (tmp_path / "tables" / "b.csv").exists()
+    resumed.append({"b": [{"z": "m"}]})
+    assert (tmp_path / "tables" / "b.csv").read_bytes() == b"z\r\nm\r\n"
     with pytest.raises(ValueError, match=r"A row of a\.csv has the columns x; they must be x, y"):
         resumed.append({"a": [{"x": 5}]})
     with pytest.raises(ValueError, match="allowed are lower-case letters"):
         resumed.append({"../a": [{"x": 5}]})
-    assert resumed.lengths == {"a": len(b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n")}
+    assert resumed.lengths == {"a": len(b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n"), "b": len(b"z\r\nm\r\n")}
 
 
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,6 +472,23 @@ def test_results_without_a_checkpoint_are_never_begun_anew(toy: Toys) -> None:
         runner.run(config)
     assert_one_sentence(error.value, "has results, but no checkpoint")
     assert contents(folder_of(config)) == before
+
+
+@pytest.mark.parametrize("status", [None, "{", "{}"])
+def test_rows_without_checkpoint_and_status_are_never_begun_anew(toy: Toys, status: str | None) -> None:
+    """Somebody's progress.csv, or a run whose other files were lost."""
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    folder = folder_of(config)
+    for path in [*(folder / "checkpoints").iterdir(), folder / "status.json"]:
+        path.unlink()
+    if status is not None:
+        (folder / "status.json").write_text(status)
+    rows = (folder / "progress.csv").read_bytes()
+    with pytest.raises(RunDiffers) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "has results, but no checkpoint")
+    assert (folder / "progress.csv").read_bytes() == rows
 
 
 def test_a_run_goes_on_with_the_versions_that_it_was_made_with(toy: Toys) -> None:
