@@ -29,7 +29,7 @@ def test_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
     (tmp_path / "a" / "mine").write_text("mine")
     publish(tmp_path / "a", y="2", z="2")
     found = content(tmp_path / "a")
-    assert {name: found[name] for name in "x y z mine".split()} == {"x": "1", "y": "2", "z": "2", "mine": "mine"}
+    assert {name: found[name] for name in ("x", "y", "z", "mine")} == {"x": "1", "y": "2", "z": "2", "mine": "mine"}
     assert {name for name, _ in own_files.made(tmp_path / "a")} == {"x", "y", "z"}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -72,9 +72,13 @@ def test_an_end_between_the_list_and_the_files_leaves_them_replaceable(tmp_path:
 
 
 def test_an_error_while_drawing_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), own_files.published(tmp_path / "a") as fresh:
-        (fresh / "x").write_text("1")
-        raise ZeroDivisionError
+    def draw() -> None:
+        with own_files.published(tmp_path / "a") as fresh:
+            (fresh / "x").write_text("1")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        draw()
     assert list(tmp_path.iterdir()) == []
 
 
