@@ -12,6 +12,7 @@ from pathlib import Path
 from codesign_bench.configuration import configured
 from codesign_bench.experiment.reevaluate import ReevaluateConfig, reevaluate
 from codesign_bench.experiment.reevaluation import FILES, FreshEpisodes
+from codesign_bench.experiment.signals import StopSignals
 
 
 def main(arguments: list[str]) -> int:
@@ -22,6 +23,7 @@ def main(arguments: list[str]) -> int:
         print(f"its design with a controller trained from scratch for {result.controller.steps} steps: {_sentence(result.controller)}")
     elif config.train:
         print("the controller's training was stopped; the same command goes on from there", file=sys.stderr)
+        return 128 + StopSignals.latest
     return 0
 
 

@@ -63,6 +63,11 @@ def load_latest(folder: Path, configuration_hash: str, keys: Sequence[str] = ())
     return None, warnings
 
 
+def newest(folder: Path) -> int:
+    """The steps of the newest checkpoint, damaged or not; 0 if there is none."""
+    return max((int(file.stem) for file in folder.glob(CHECKPOINTS)), default=0)
+
+
 def load(file: Path, configuration_hash: str, keys: Sequence[str] = ()) -> dict[str, Any]:
     try:
         content = file.read_bytes()
@@ -90,7 +95,7 @@ def load(file: Path, configuration_hash: str, keys: Sequence[str] = ()) -> dict[
 
 
 def _packed(value: dict[str, Any]) -> bytes:
-    """CheckpointError names the first part that cannot be read again: it would be noticed when the run is to go on, and that is too late."""
+    """CheckpointError names the first part that cannot be read again: when the run is to go on, it is too late to find out."""
     try:
         payload = _bytes(value)
         _unpacked(payload)

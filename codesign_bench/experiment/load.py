@@ -1,6 +1,7 @@
 """The agent of a run folder, for looking at it and for evaluating it again."""
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,19 @@ def load_champion(path: Path) -> tuple[Agent, RunSetup]:
 
 
 def load_state(setup: RunSetup, folder: RunFolder) -> dict[str, Any]:
-    state, _ = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
+    """Says so if the newest checkpoint is damaged and this is an older one."""
+    state, passed_over = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
+    if state is None and folder.is_export():
+        raise ConfigError(f"The run {folder.path} is an export, without checkpoints; allowed is the run that it was made from.")
     if state is None:
         raise ConfigError(f"The run {folder.path} has no checkpoint yet; let it take at least one iteration.")
+    if passed_over:
+        newest, charged = checkpoint.newest(folder.checkpoints), state["ledger"]["charged"]
+        print(
+            f"warning: the newest checkpoint of {folder.path}, at {newest} steps, is damaged; this is its agent at {charged} steps, "
+            f"{newest - charged} steps before.",
+            file=sys.stderr,
+        )
     return state
 
 

@@ -137,7 +137,7 @@ class RunFolder:
     def check_configuration(self, config: Mapping[str, Any]) -> None:
         """Refuses to go on with a run that was configured differently or made with other versions. One that says that it never came to
         a checkpoint has nothing to lose and begins anew."""
-        if not self._begun and (self.status().get("steps", 0) > 0 or (self.progress.exists() and "steps" not in self.status())):
+        if not self._begun and self.has_results():
             raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
         if self._begun:
             changes = self._changes(config)
@@ -162,6 +162,14 @@ class RunFolder:
         write_atomically(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False))
         if not self._begun or not manifest.exists():
             write_atomically(manifest, json.dumps(_manifest(config, command), indent=1))
+
+    def has_results(self) -> bool:
+        """Whether rows were recorded and saved; where nothing says otherwise, rows that are there were."""
+        return bool(self.status().get("steps", self.progress.exists()))
+
+    def is_export(self) -> bool:
+        """Whether it has results, but no checkpoint to go on from."""
+        return self.has_results() and not any(self.checkpoints.glob(CHECKPOINTS))
 
     @property
     def _begun(self) -> bool:

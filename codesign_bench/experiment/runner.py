@@ -212,7 +212,6 @@ class LiveRun:
         self.counts.unstable += len(problems)
         self._say_problem(next((problem for problem in problems if problem != UNSTABLE), None))
         self.counts.designs += iteration.new_designs
-        self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
         with self.signals.protected():
             self.tables.append(iteration.tables)
@@ -264,15 +263,15 @@ class LiveRun:
                 self._save_design("best", evaluation)
             if counts.evaluations & (counts.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...
                 self._save_design(f"at_{self.ledger.charged:09d}", evaluation)
-        self.display.show(evaluation.return_mean, counts.best_return)
+        self.display.show(self.ledger.charged, evaluation.return_mean, counts.best_return)
         self.tracker.log(self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps")})
 
     def save(self) -> None:
-        self.display.update(self.ledger.charged)
         state = self.state_dict()
         with self.signals.protected():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.setup.hash)
             self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until)
+            self.display.update(self.ledger.charged)
 
     def close(self) -> None:
         self.display.close()

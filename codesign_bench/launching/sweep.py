@@ -8,6 +8,7 @@ from typing import Any
 from codesign_bench.configuration import hydra_initialised, plain
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.experiment.signals import StopSignals
 from codesign_bench.launching import plan
 from codesign_bench.launching.job import Config, Ending, run_here, this_command
 
@@ -90,7 +91,7 @@ def report(endings: Sequence[Ending]) -> int:
     print(f"{len(endings)} runs: {', '.join(f'{n} {state}' for state, n in counts.items() if n)}", file=sys.stderr)
     if counts["stopped"]:
         print("stopped; the same command goes on from there", file=sys.stderr)
-        return 130
+        return 128 + StopSignals.latest
     if counts["in use"]:
         print("some runs are in use by another process; the same command goes on with them when they are free", file=sys.stderr)
     return 1 if failed else 2 if counts["in use"] else 0

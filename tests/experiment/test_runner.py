@@ -23,6 +23,7 @@ from codesign_bench.experiment.method import Agent, Context
 from codesign_bench.experiment.run_folder import configuration_hash
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
+from codesign_bench.experiment.tracking import Display
 from codesign_bench.learning.ppo import PPO, LearningError
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import TransformSteps
@@ -138,6 +139,24 @@ def test_when_an_evaluation_is_due(toy: Toys, every: int, steps: list[int]) -> N
     config = toy(budget={"evaluate_every": every})
     run(config)
     assert [int(row["steps"]) for row in rows_of(config)] == steps
+
+
+def test_the_bar_is_at_the_steps_that_are_saved(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped while the second evaluation is on its way: 80 steps are charged, 40 are saved."""
+    shown: list[int] = []
+    evaluated: list[int] = []
+
+    def stopping(*arguments: Any) -> Any:
+        evaluated.append(1)
+        if len(evaluated) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(runner, "evaluate", stopping)
+    monkeypatch.setattr(Display, "update", lambda self, done: shown.append(done))
+    config = toy()
+    assert runner.run(config) == "stopped"
+    assert (status_of(config)["steps"], shown) == (40, [40])
 
 
 # ---- reopening -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import RunSetup
+from codesign_bench.experiment.signals import StopSignals
 from codesign_bench.launching import local, plan
 from codesign_bench.launching import rounds as bench
 from codesign_bench.launching.job import Config, Ending, run_here
@@ -239,6 +240,14 @@ def test_a_signal_before_the_jobs_begin_is_not_lost(tmp_path: Path, monkeypatch:
         pass
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_sweep_exits_as_its_signal_says(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    monkeypatch.setattr(StopSignals, "latest", signal.SIGUSR1)
+    with stopped_by_signals(lambda: None):
+        signal.raise_signal(number)
+    assert report([Ending("a/d", "stopped")]) == 128 + number
+
+
 @pytest.mark.parametrize("how", ["a signal at the last moment", "a run in use"])
 def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     config = tiny(tmp_path)
@@ -306,7 +315,7 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert report([done, Ending("a/c", "failed", "It broke.", "one\ntwo")]) == 1
     assert capsys.readouterr().err == "\nfailed: a/c\n  It broke.\n  | one\n  | two\n2 runs: 1 done, 1 failed\n"
-    assert report([done, Ending("a/d", "stopped")]) == 130
+    assert report([done, Ending("a/d", "stopped")]) == 128 + StopSignals.latest
     assert capsys.readouterr().err.splitlines() == ["2 runs: 1 done, 1 stopped", "stopped; the same command goes on from there"]
 
 
