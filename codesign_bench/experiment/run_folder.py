@@ -42,6 +42,10 @@ class RunInUse(CodesignError):
     """Another process works on this run."""
 
 
+class RunMoved(CodesignError):
+    """The folder that lies where a run began is another one now."""
+
+
 class RunDiffers(ConfigError):
     """The configuration on disk is another one."""
 
@@ -78,6 +82,7 @@ class RunFolder:
         self.designs = path / "designs"
         self.progress = path / "progress.csv"
         self.tables = path / "tables"
+        self._lock: os.stat_result | None = None
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> RunFolder:
@@ -102,7 +107,25 @@ class RunFolder:
             with contextlib.suppress(OSError):  # who holds it is only for people to read; a full disk is told by what must be written
                 os.ftruncate(handle.fileno(), 0)
                 os.write(handle.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
-            yield
+            self._lock = os.fstat(handle.fileno())
+            try:
+                self.check_place()
+                yield
+            finally:
+                self._lock = None
+
+    def check_place(self) -> None:
+        """Raises RunMoved unless the lock that this process holds still lies here. Where the folder was moved away, another process may
+        have begun the same run anew: nothing of this one may get into that."""
+        try:
+            here = os.stat(self.path / ".lock")
+        except OSError:
+            here = None
+        if self._lock is not None and (here is None or not os.path.samestat(here, self._lock)):
+            raise RunMoved(
+                f"The run folder {self.path} was moved, removed or replaced while this run was at work; it stops here, and goes on with "
+                "the same command when its folder is back."
+            )
 
     def alive(self) -> bool:
         """Whether a process holds the run's lock."""

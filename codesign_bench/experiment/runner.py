@@ -21,7 +21,7 @@ from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.design_process import process_json
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
-from codesign_bench.experiment.run_folder import RunFolder, Table, Tables, configuration_hash, write_atomically
+from codesign_bench.experiment.run_folder import RunFolder, RunMoved, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
@@ -101,7 +101,7 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunS
                     if live.evaluation_is_due():
                         live.record(evaluate(live.method.champion(), setup.settings.evaluation.episodes, live.evaluation_seed()))
                     live.save()
-                with signals.protected():
+                with live.writing():
                     folder.set_status("done", steps=live.ledger.charged, until=setup.budget.until, seconds=live.seconds)
                 return "done"
     return "stopped"
@@ -213,7 +213,7 @@ class LiveRun:
         self._say_problem(next((problem for problem in problems if problem != UNSTABLE), None))
         self.counts.designs += iteration.new_designs
         self.tracker.log(self.ledger.charged, iteration.metrics)
-        with self.signals.protected():
+        with self.writing():
             self.tables.append(iteration.tables)
 
     def _say_problem(self, problem: str | None) -> None:
@@ -254,7 +254,7 @@ class LiveRun:
             "seconds": self.seconds,
         }
         counts.train_returns = []
-        with self.signals.protected():
+        with self.writing():
             self.progress.append(row)
             self._save_design("final", evaluation)
             if evaluation.process:
@@ -268,10 +268,17 @@ class LiveRun:
 
     def save(self) -> None:
         state = self.state_dict()
-        with self.signals.protected():
+        with self.writing():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.setup.hash)
             self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until)
             self.display.update(self.ledger.charged)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """What is written inside is written whole, and into this run's own folder."""
+        with self.signals.protected():
+            self.folder.check_place()
+            yield
 
     def close(self) -> None:
         self.display.close()
@@ -311,12 +318,14 @@ def _reporting(folder: RunFolder, setup: RunSetup) -> Iterator[None]:
     try:
         yield
     except StopRequested:
+        folder.check_place()
         folder.set_status("stopped", steps=charged(), until=setup.budget.until, reason="stopped by a signal")
         print(f"\nstopped at {charged()} steps; the same command goes on from there", file=sys.stderr)
         raise
-    except checkpoint.CheckpointDiffers:
+    except (checkpoint.CheckpointDiffers, RunMoved):  # nothing is wrong with what lies there
         raise
     except BaseException as error:
+        folder.check_place()
         reason = " ".join(str(error).split()) or type(error).__name__
         with contextlib.suppress(OSError):  # a full disk must not hide the error that is on its way
             if isinstance(error, LearningError):

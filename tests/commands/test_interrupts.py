@@ -51,9 +51,7 @@ def test_while_it_gets_ready(tmp_path: Path, module: str, program: bool) -> None
     assert list((tmp_path / "work").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "module", ["mujoco._specs", "torch", "codesign_bench.experiment.runner", "methods.transform2act.method"]
-)
+@pytest.mark.parametrize("module", ["mujoco._specs", "torch", "codesign_bench.experiment.runner", "methods.transform2act.method"])
 def test_inside_of_imports_that_make_another_error_of_it(tmp_path: Path, module: str) -> None:
     done = interrupted(tmp_path, module, *RUN)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")

@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,19 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import outcome
-from codesign_bench.experiment.run_folder import RunDiffers, RunFolder, RunInUse, Table, Tables, configuration_hash, write_atomically
+from codesign_bench.experiment.run_folder import (
+    RunDiffers,
+    RunFolder,
+    RunInUse,
+    RunMoved,
+    Table,
+    Tables,
+    configuration_hash,
+    write_atomically,
+)
 from codesign_bench.experiment.tracking import Tracker
 from tests.experiment.tiny import changed, contents, folder_of, run, status_of, tiny
+from tests.experiment.toy import Toy
 from tests.reference.sentences import assert_one_sentence
 
 Toys = Callable[..., dict[str, Any]]
@@ -125,6 +136,42 @@ def test_a_folder_that_turns_read_only(toy: Toys, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CodesignError) as error:
         runner.run(config)
     assert_one_sentence(error.value, "Read-only file system")
+
+
+@pytest.mark.parametrize("begun_anew", [True, False])
+@pytest.mark.parametrize("how", ["works on", "is stopped", "crashes"])
+def test_a_folder_that_is_moved_while_its_run_is_alive(
+    toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun_anew: bool, how: str
+) -> None:
+    """The same command may begin a fresh run in its place: nothing of the first one gets into that, and each goes on as its own."""
+    expected, config = run(toy(results=str(tmp_path / "expected"))), toy()
+    moved = changed(config, results=str(tmp_path / "moved"))
+    iterate, folders = Toy.iterate, []
+
+    def move(self: Toy) -> Any:
+        found = iterate(self)
+        if self.iterations == 2 and not folders:
+            folder_of(moved).parent.mkdir(parents=True)
+            folders.append(folder_of(config).rename(folder_of(moved)))
+            if begun_anew:
+                expected.must_equal(run(config), "a run in the place of one that was moved")
+                folders.append(contents(folder_of(config)))
+            if how == "is stopped":
+                signal.raise_signal(signal.SIGTERM)
+            if how == "crashes":
+                raise MemoryError
+        return found
+
+    monkeypatch.setattr(Toy, "iterate", move)
+    with pytest.raises(RunMoved) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, f"The run folder {folder_of(config)} was moved, removed or replaced", "the same command")
+    if begun_anew:
+        assert contents(folder_of(config)) == folders[1]
+    else:
+        assert not folder_of(config).exists()
+    assert (status_of(moved)["status"], status_of(moved)["steps"]) == ("running", 40)
+    expected.must_equal(run(moved), "a run that went on where its folder was moved to")
 
 
 # ---- status ----------------------------------------------------------------------------------------------------------
