@@ -233,7 +233,7 @@ class LiveRun:
 
     def record(self, evaluation: Evaluation) -> None:
         """One row of progress.csv, and the design if it is the best so far."""
-        counts = self.counts
+        counts, session = self.counts, self.session
         counts.evaluations += 1
         self.ledger.meter_evaluation(evaluation.steps)
         if unknown := sorted(evaluation.measured.keys() - set(self.measured)):
@@ -250,8 +250,8 @@ class LiveRun:
             "designs": counts.designs,
             "unstable": counts.unstable,
             "eval_steps": self.ledger.evaluation,
-            "steps_per_second": (self.ledger.charged - self.steps_at_start) / (self.seconds - counts.seconds),
-            "seconds": self.seconds,
+            "steps_per_second": (self.ledger.charged - self.steps_at_start) / session if session > 0 else 0.0,
+            "seconds": counts.seconds + session,
         }
         counts.train_returns = []
         with self.writing():
@@ -290,7 +290,12 @@ class LiveRun:
     @property
     def seconds(self) -> float:
         """Wall time of the run, over all its sessions."""
-        return self.counts.seconds + time.monotonic() - self.started
+        return self.counts.seconds + self.session
+
+    @property
+    def session(self) -> float:
+        """Of this session: by a clock that nobody sets. One that stands still, or goes back, counts as no time at all."""
+        return max(0.0, time.monotonic() - self.started)
 
     def state_dict(self) -> dict[str, Any]:
         return {

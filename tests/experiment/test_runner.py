@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import math
 import os
 import signal
 import statistics
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,6 +159,22 @@ def test_the_bar_is_at_the_steps_that_are_saved(toy: Toys, monkeypatch: pytest.M
     config = toy()
     assert runner.run(config) == "stopped"
     assert (status_of(config)["steps"], shown) == (40, [40])
+
+
+@pytest.mark.parametrize("clock", [[0.0], [1e9, 0.0], [0.0, 1e8, -1e8, 3e8]], ids=["stands still", "goes back", "jumps"])
+def test_clocks_that_cannot_be_trusted(toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    """All that a row says of time is a number, and the rest of it is as ever."""
+    expected = run(toy(results=str(tmp_path / "expected")))
+    times = itertools.chain(clock, itertools.cycle(clock[-3:]))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    config = toy()
+    for until in (80, 160):
+        found = run(changed(config, budget={"until": until}))
+    expected.must_equal(found, "a run with such a clock")
+    for row in rows_of(config):
+        assert 0 <= float(row["seconds"]) < math.inf
+        assert 0 <= float(row["steps_per_second"]) < math.inf
 
 
 # ---- reopening -------------------------------------------------------------------------------------------------------
