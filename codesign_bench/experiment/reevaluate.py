@@ -18,12 +18,13 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
+from codesign_bench.experiment.limits import Episodes
 from codesign_bench.experiment.load import champion_in, load_config_of, load_state
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import record
 from codesign_bench.experiment.reevaluation import FreshEpisodes, Reevaluation, Which
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.structured import Count, Natural, NotNegative
+from codesign_bench.structured import Natural, NotNegative
 from codesign_bench.tasks.base import Task
 
 FOLDER = "reevaluation"
@@ -36,7 +37,7 @@ class ReevaluateConfig:
 
     run: str
     agent: Which
-    episodes: Count
+    episodes: Episodes
     seed: Natural
     train: Natural
     seconds: NotNegative

@@ -20,6 +20,7 @@ from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.design_process import process_json
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
+from codesign_bench.experiment.limits import Episodes, Groups, check_sizes
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
 from codesign_bench.experiment.run_folder import RunFolder, RunMoved, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
@@ -32,18 +33,18 @@ from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.rehearsal import rehearse
 from codesign_bench.simulation.workers import available_cores
-from codesign_bench.structured import Allowed, Count, FolderName, Natural, build
+from codesign_bench.structured import Allowed, FolderName, Natural, build
 from codesign_bench.tasks import Task, task_from_config
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    episodes: Count
+    episodes: Episodes
 
 
 @dataclass(frozen=True)
 class SamplerConfig:
-    groups: Count
+    groups: Groups
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,7 @@ class RunSetup:
         method_config: Any = build(cls.config_class, {key: value for key, value in method.items() if key not in own}, "method")
         steps = cls.iteration_steps(budget)
         _check_budget(budget, steps)
+        check_sizes(budget, task.config.max_steps, method_config)
         if settings.device == "cuda" and not torch.cuda.is_available():
             raise ConfigError("device is cuda, but this machine has none that torch can use; allowed here is cpu.")
         return RunSetup(settings, budget, task, cls, method_config, steps, configuration_hash(config))

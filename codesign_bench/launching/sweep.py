@@ -27,7 +27,7 @@ class Sweep:
         self.finished(ending)
         return ending
 
-    def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
+    def launch(self, launch: Launch, configs: Sequence[Config]) -> list[Ending]:
         return self.run(launch, prepared(configs))
 
     def run(self, launch: Launch, runs: Sequence[Config]) -> list[Ending]:
@@ -58,21 +58,20 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
     return [job.return_value for batch in batches for job in batch]
 
 
-def prepared(configs: Sequence[Any]) -> list[dict[str, Any]]:
-    """Plain configurations. Refuses the sweep before anything runs if a run of it is impossible, or two of them are in one folder."""
+def prepared(configs: Sequence[Config]) -> list[Config]:
+    """The same configurations. Refuses the sweep before anything runs if a run of it is impossible, or two of them are in one folder."""
     from codesign_bench.experiment.runner import RunSetup
 
     if not configs:
         raise ConfigError("This sweep has no runs; name at least one method, environment and seed.")
     folders: set[Path] = set()
-    runs = [plain(config) for config in configs]
-    for config in runs:
+    for config in configs:
         RunSetup.of(config)
         path = RunFolder.of(config).path
         if path in folders:
             raise ConfigError(f"Two runs of this sweep would be in one folder, {path}; give each a study or a method.name of its own.")
         folders.add(path)
-    return runs
+    return list(configs)
 
 
 def say(ending: Ending) -> None:
