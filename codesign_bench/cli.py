@@ -21,6 +21,7 @@ from codesign_bench import __version__, interrupts
 from codesign_bench.configuration import command_file, group_options, hydra_initialised, list_keys, no_such
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.paths import conf_dir
+from codesign_bench.terminal import plain_output
 
 FOLDER = Path(__file__).parent / "commands"
 DEFAULT = "run"
@@ -30,8 +31,16 @@ HARMLESS = ("status",)
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The program. An error addressed to the user is one sentence on stderr and exit code 2."""
+    with plain_output():
+        code = ended(sys.argv[1:] if arguments is None else arguments)
+    interrupts.leave_at_once()
+    raise SystemExit(code)
+
+
+def ended(arguments: list[str]) -> int:
+    """The exit code."""
     try:
-        code = call(sys.argv[1:] if arguments is None else arguments)
+        code = call(arguments)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         code = interrupts.CODE
@@ -45,8 +54,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             raise
         print("error:", " ".join(str(error).split()), file=sys.stderr)
         code = 2
-    interrupts.leave_at_once()
-    raise SystemExit(code or 0)
+    return code or 0
 
 
 def call(arguments: list[str]) -> int | None:

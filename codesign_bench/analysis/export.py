@@ -12,6 +12,7 @@ from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.measures import shortfall
 from codesign_bench.errors import ConfigError, StorageError
 from codesign_bench.own_files import checksum, empty_beside, removed
+from codesign_bench.plain_files import read_json
 
 KEPT = (".csv", ".json", ".xml", ".png", ".yaml")
 LEFT = ("checkpoints", "tensorboard", "wandb", "reevaluation")
@@ -71,10 +72,10 @@ def _put_in_place(fresh: Path, place: Path, listed: dict[str, str]) -> None:
 def _listed(folder: Path) -> dict[str, str]:
     """The files of an earlier export with their checksums, and its list itself; nothing if there is none."""
     try:
-        listed = json.loads((folder / LIST).read_text(encoding="utf-8")).items()
+        listed = read_json(folder / LIST).items()
         inside = {name: str(written) for name, written in listed if not Path(name).is_absolute() and ".." not in Path(name).parts}
         return inside | {LIST: checksum(folder / LIST) or ""}
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (OSError, ConfigError, AttributeError):
         return {}
 
 

@@ -18,6 +18,8 @@ ORDER = (*BASELINES, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
 _MARKERS = dict(zip(ORDER, "os^D<vPX>ph", strict=True))
 _SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
 _SPARE_MARKERS = "<>*dH8^s"
+LONGEST = 80
+"""Letters of a label or title; whoever sends longer ones is called by name."""
 _SPARE_DASHES = ("-", "--", "-.", ":")
 
 
@@ -38,7 +40,7 @@ def looks(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Look]:
     spare = 0
     for name in ordered(configs):
         label, colour = configs[name].get("label"), configs[name].get("colour")
-        if not (isinstance(label, str) and label) or label in {look.label for look in found.values()}:
+        if not (isinstance(label, str) and 0 < len(label) <= LONGEST) or label in {look.label for look in found.values()}:
             label = name
         if isinstance(colour, str) and re.fullmatch("#[0-9A-Fa-f]{6}", colour) and colour not in {look.colour for look in found.values()}:
             found[name] = Look(label, colour, _MARKERS.get(name) or _SPARE_MARKERS[len(found) % len(_SPARE_MARKERS)])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from codesign_bench.analysis.champions import FINAL, PROCESS
+from codesign_bench.analysis.gallery import shown_task
 from codesign_bench.analysis.style import captioned
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
@@ -17,7 +18,7 @@ from codesign_bench.experiment.load import load_config_of
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import Motion, record
 from codesign_bench.simulation.rendering import Picture
-from codesign_bench.tasks import Task, task_from_config
+from codesign_bench.tasks import Task
 
 SECONDS_PER_DESIGN = 0.8
 
@@ -38,7 +39,7 @@ def recorded(folder: Path, seconds: float) -> tuple[Task, Performance]:
             f"The run {folder} is an export, without checkpoints, and holds no motion of its final design; run codesign-bench reevaluate "
             "on the run that it was made from, and export that again."
         )
-    task = task_from_config(load_config_of(folder).get("env") or {}).starting_from(stored.design, stored.space)
+    task = shown_task(load_config_of(folder).get("env") or {}).starting_from(stored.design, stored.space)
     process = [each.design for each in (StoredDesign.load_all(folder / PROCESS) if (folder / PROCESS).is_file() else [stored])]
     shown = motion.poses[: max(1, round(seconds / motion.seconds_per_frame))]
     motion = replace(motion, poses=shown, ended=motion.ended and len(shown) == len(motion.poses))

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import Allowed, Checked, Count, NotNegative, Positive
 
+MOST_GAPS = 1000
 _NAME_LETTERS = set(string.ascii_letters + string.digits + "_")
 
 Condim = Annotated[int, Allowed("are 1, 3, 4 and 6", lambda value: value in (1, 3, 4, 6))]
@@ -43,6 +44,8 @@ class Ground(Checked):
             raise ConfigError(f"The ground's gap_width is {self.gap_width}; allowed is between 0 and the period, {self.period}.")
         if self.kind == "gaps" and not (self.first_gap > 0 and self.ahead > self.first_gap and self.behind > 0 and self.thickness > 0):
             raise ConfigError("The ground's first_gap, behind and thickness must be above 0, and ahead above first_gap.")
+        if self.kind == "gaps" and (self.ahead - self.first_gap) / self.period > MOST_GAPS:
+            raise ConfigError(f"The ground's period is {self.period} and goes {self.ahead} ahead; allowed are at most {MOST_GAPS} gaps.")
 
     def solid(self) -> list[tuple[float, float]]:
         """The intervals of x, in metres, that carry a box."""

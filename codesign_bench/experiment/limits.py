@@ -9,6 +9,7 @@ from codesign_bench.structured import Allowed
 
 MOST_GROUPS = MOST_SHARDS = 64
 MOST_EPISODES = MOST_SLOTS = MOST_AGENTS = 10_000
+LONGEST, MOST_FRAMES = 1_000_000, 1000
 MOST_STEPS = 10_000_000
 """Of a batch: its steps are held in memory, about a kilobyte each."""
 
@@ -16,8 +17,11 @@ Groups = Annotated[int, Allowed(f"are whole numbers from 1 to {MOST_GROUPS}", la
 Episodes = Annotated[int, Allowed(f"are whole numbers from 1 to {MOST_EPISODES:,}", lambda value: 1 <= value <= MOST_EPISODES)]
 
 
-def check_sizes(budget: Budget, longest: int, method_config: Any) -> None:
-    """`longest` is an episode's length in steps, one of which a slot gets through in a batch."""
+def check_sizes(budget: Budget, longest: int, frame_skip: int, method_config: Any) -> None:
+    """`longest` is an episode's length in steps, one of which a slot gets through in a batch; `frame_skip` the simulator's steps in one."""
+    for name, value, most in (("env.max_steps", longest, LONGEST), ("env.scene.frame_skip", frame_skip, MOST_FRAMES)):
+        if value > most:
+            raise ConfigError(f"{name} is {value}; allowed are whole numbers from 1 to {most:,}.")
     ppo = getattr(method_config, "ppo", None)
     if ppo is not None and ppo.shards > min(MOST_SHARDS, ppo.minibatch):
         most = min(MOST_SHARDS, ppo.minibatch)

@@ -5,14 +5,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.reevaluation import Which
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import LiveRun, RunSetup
+from codesign_bench.plain_files import read_yaml
 from codesign_bench.simulation.budget import Ledger
 
 
@@ -22,11 +21,13 @@ def load_config_of(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ConfigError(f"run is '{path}'; allowed is the folder of a run, which holds a config.yaml.")
     try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError):
-        config = None
+        config = read_yaml(file)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read ({error.strerror}).") from None
+    except ConfigError as error:
+        raise ConfigError(f"{file} {error}.") from None
     if not isinstance(config, dict):
-        raise ConfigError(f"{file} cannot be read as a configuration.")
+        raise ConfigError(f"{file} holds no configuration.")
     return config
 
 

@@ -24,6 +24,7 @@ from typing import IO, Any, TextIO
 import yaml
 
 from codesign_bench.errors import CodesignError, ConfigError, StorageError
+from codesign_bench.plain_files import MOST_CONFIGURATION, read_json, read_yaml
 
 PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium", "numpy", "hydra-core", "pandas", "joblib")
 EXACT_VERSIONS = ("mujoco", "torch")
@@ -139,8 +140,8 @@ class RunFolder:
 
     def status(self) -> dict[str, Any]:
         try:
-            value = json.loads((self.path / "status.json").read_text())
-        except (OSError, ValueError):
+            value = read_json(self.path / "status.json", MOST_CONFIGURATION)
+        except (OSError, ConfigError):
             value = None
         if not isinstance(value, dict) or not isinstance(value.get("status"), str):
             return {"status": "missing"}
@@ -173,10 +174,10 @@ class RunFolder:
     def _changes(self, config: Mapping[str, Any]) -> list[str] | None:
         """Where the configuration on disk decides otherwise than this one; None if it cannot be read."""
         try:
-            saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            saved = read_yaml(self.path / "config.yaml")
             pairs = differences(deciding(saved), deciding(config))
             return [f"{where} is {before!r} on disk and {now!r} now" for where, before, now in pairs]
-        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
             return None
 
     def write_configuration(self, config: Mapping[str, Any], command: list[str]) -> None:
@@ -201,7 +202,7 @@ class RunFolder:
     def _check_versions(self, manifest: Path) -> None:
         """Another MuJoCo or torch would not go on bit-equally, and the manifest would say something false."""
         try:
-            versions = json.loads(manifest.read_text(encoding="utf-8"))["versions"]
+            versions = read_json(manifest, MOST_CONFIGURATION)["versions"]
             then = {name: versions[name] for name in EXACT_VERSIONS}
         except (OSError, ValueError, KeyError, TypeError):
             return  # nothing is known

@@ -10,6 +10,7 @@ from typing import Any
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder, write_atomically
 from codesign_bench.launching.job import Config
+from codesign_bench.plain_files import read_json
 
 NAME = "plan.json"
 
@@ -37,8 +38,8 @@ def add(configs: Sequence[Config]) -> None:
 
 def read(study: Path) -> dict[str, dict[str, int]]:
     """Run folders, relative to the study, with how far each is to go now (`until`) and in the end (`steps`)."""
-    with contextlib.suppress(OSError, ValueError):
-        content = json.loads((study / NAME).read_text())
+    with contextlib.suppress(OSError, ConfigError):
+        content = read_json(study / NAME)
         if isinstance(content, dict):
             return {name: run for name, run in content.items() if isinstance(run, dict) and all(type(n) is int for n in run.values())}
     return {}

@@ -13,7 +13,7 @@ import numpy as np
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.errors import ConfigError, RenderError
+from codesign_bench.errors import ConfigError, DesignError, RenderError
 from codesign_bench.quiet import be_quiet
 from codesign_bench.tasks.base import Task
 
@@ -36,7 +36,10 @@ class Picture:
 
         self._mujoco = mujoco
         self.design, self.task = design, task
-        self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene, rendering=True))
+        try:
+            self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene, rendering=True))
+        except ValueError as error:
+            raise DesignError(f"MuJoCo cannot build this design: {' '.join(str(error).split())[:200]}.") from None
         self.data = mujoco.MjData(self.model)
         self._renderer = _make_renderer(self.model, width, height)
         self._camera = mujoco.MjvCamera()
@@ -69,6 +72,8 @@ class Picture:
         self._renderer.close()
 
     def _pose(self, qpos: Array | None) -> tuple[Array, Array]:
+        if qpos is not None and np.shape(qpos) != (self.model.nq,):
+            raise DesignError(f"A pose has {np.size(qpos)} coordinates; allowed are {self.model.nq}, as this design has in its scene.")
         self.data.qpos[:] = self.model.qpos0 if qpos is None or not np.isfinite(qpos).all() else qpos
         self._mujoco.mj_forward(self.model, self.data)
         return self._extent()
