@@ -31,6 +31,8 @@ BIN := $(VENV)/bin
 RUN := $(BIN)/python
 BENCH := $(BIN)/codesign-bench
 STAMP := $(VENV)/.installed
+# What is cleared and removed is an installation, never somebody's folder: VENV=results would be the end of it.
+OWN_VENV = test ! -e '$(VENV)' -o -f '$(VENV)/pyvenv.cfg' || { echo "VENV is '$(VENV)', which holds no Python environment; allowed is a new folder"; exit 2; }
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
@@ -43,6 +45,7 @@ setup: $(STAMP)  ## install everything into .venv (the other targets do it by th
 
 $(STAMP): pyproject.toml constraints.txt
 	@"$(PYTHON)" $(NEW_ENOUGH) || { echo "There is no Python 3.11 or newer on this machine; install it, or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
+	@$(OWN_VENV)
 	$(RUN) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
@@ -85,4 +88,5 @@ pictures: $(STAMP)  ## the pictures of the README
 	$(BENCH) render env=all out=docs/random_agents.png seed=3
 
 clean:  ## remove the installation and caches (never results)
+	@$(OWN_VENV)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -3,10 +3,13 @@
 Importing the package registers all environments with Gymnasium: `codesign/Gap-v2` and so on.
 """
 
+from codesign_bench import interrupts  # isort: skip (before anything else)
+
 import ctypes.util
 import os
 import sys
 
+__all__ = ["__version__", "interrupts"]
 __version__ = "0.2.0.dev0"
 
 

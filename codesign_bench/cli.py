@@ -17,10 +17,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from codesign_bench import __version__
+from codesign_bench import __version__, interrupts
 from codesign_bench.configuration import command_file, group_options, hydra_initialised, list_keys, no_such
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.paths import conf_dir
+from codesign_bench.terminal import plain_output
 
 FOLDER = Path(__file__).parent / "commands"
 DEFAULT = "run"
@@ -30,20 +31,30 @@ HARMLESS = ("status",)
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The program. An error addressed to the user is one sentence on stderr and exit code 2."""
+    with plain_output():
+        code = ended(sys.argv[1:] if arguments is None else arguments)
+    interrupts.leave_at_once()
+    raise SystemExit(code)
+
+
+def ended(arguments: list[str]) -> int:
+    """The exit code."""
     try:
-        code = call(sys.argv[1:] if arguments is None else arguments)
-    except CodesignError as error:
-        if os.environ.get("HYDRA_FULL_ERROR") == "1":
-            raise
-        print("error:", " ".join(str(error).split()), file=sys.stderr)
-        code = 2
+        code = call(arguments)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        code = 130
+        code = interrupts.CODE
     except BrokenPipeError:  # who reads has seen enough, as head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    raise SystemExit(code or 0)
+    except Exception as error:
+        if interrupts.asked:  # inside of something that made another error of it
+            interrupts.leave()
+        if not isinstance(error, CodesignError) or os.environ.get("HYDRA_FULL_ERROR") == "1":
+            raise
+        print("error:", " ".join(str(error).split()), file=sys.stderr)
+        code = 2
+    return code or 0
 
 
 def call(arguments: list[str]) -> int | None:
@@ -61,6 +72,7 @@ def call(arguments: list[str]) -> int | None:
         print(help_of(command))
     else:
         program: Callable[[list[str]], int | None] = import_module(f"codesign_bench.commands.{command}").main
+        interrupts.interrupt_from_now_on()
         return program([*(["-m"] if asked.multirun else []), *asked.overrides])
     return 0
 

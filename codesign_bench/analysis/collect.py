@@ -69,7 +69,7 @@ class Collection:
     def title(self, env: str) -> str:
         """Of an environment, for people."""
         found = next((run.config["env"].get("title") for run in self.runs if run.env == env), None)
-        return found if isinstance(found, str) and found else env
+        return found if isinstance(found, str) and 0 < len(found) <= looks.LONGEST else env
 
     def of(self, env: str, method: str) -> tuple[Run, ...]:
         """The runs of one curve, by seed."""

@@ -53,9 +53,14 @@ _RULES = (
 
 def _difference(a: Any, b: Any, most: int = 3) -> str:
     """In what two plain values differ, in words: "method.ppo.clip 0.9 instead of 0.2"."""
-    found = [f"{where} {mine} instead of {theirs}".strip() for where, mine, theirs in differences(a, b)]
+    found = [f"{_cut(where)} {_cut(mine)} instead of {_cut(theirs)}".strip() for where, mine, theirs in differences(a, b)]
     rest = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + rest
+
+
+def _cut(value: Any, most: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def comparable(runs: Sequence[Run], force: bool) -> tuple[list[Run], list[LeftOut], list[str]]:

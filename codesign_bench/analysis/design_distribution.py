@@ -1,5 +1,6 @@
 """How a design distribution moved during a run: mu and sigma of every attribute, from RUN/tables/design_distribution.csv."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pandas as pd
 
 from codesign_bench.analysis.style import styled
 from codesign_bench.errors import ConfigError
+from codesign_bench.plain_files import read_bytes
 
 COLUMNS = ("iteration", "steps", "part", "attribute", "mu", "sigma", "value")
 PLACES = (
@@ -18,6 +20,7 @@ PLACES = (
     ("start extension",),
 )
 """Attributes by the column of the figure that they stand in."""
+MOST_PARTS = 60
 PANEL = (2.1, 1.35)
 """Inches."""
 COLOUR = "#31688e"
@@ -30,11 +33,12 @@ def read_distribution(run: Path) -> pd.DataFrame:
     if not path.is_file():
         raise ConfigError(f"run is '{run}'; allowed is the folder of a run of continuous design, which holds a {path.relative_to(run)}.")
     try:
-        table = pd.read_csv(path)
+        table = pd.read_csv(io.BytesIO(read_bytes(path)))
         numbers = table[["iteration", "steps", "mu", "sigma", "value"]].to_numpy(dtype=np.float64)
         whole = tuple(table.columns) == COLUMNS and len(table) > 0 and bool(np.isfinite(numbers).all())
         whole = whole and set(table["attribute"]) <= {name for names in PLACES for name in names}
-    except (ValueError, KeyError, OSError):
+        whole = whole and len(set(table["part"])) <= MOST_PARTS and bool((np.abs(numbers) < 1e15).all())
+    except (ValueError, TypeError, KeyError, OSError):
         whole = False
     if not whole:
         raise ConfigError(f"{path} is not a table of a design distribution; it must have the columns {', '.join(COLUMNS)}.")

@@ -1,10 +1,7 @@
 """A study without checkpoints, small enough to be committed."""
 
-import hashlib
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,8 @@ import yaml
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.measures import shortfall
 from codesign_bench.errors import ConfigError, StorageError
+from codesign_bench.own_files import checksum, empty_beside, removed
+from codesign_bench.plain_files import read_json
 
 KEPT = (".csv", ".json", ".xml", ".png", ".yaml")
 LEFT = ("checkpoints", "tensorboard", "wandb", "reevaluation")
@@ -25,48 +24,73 @@ LIST = "export.json"
 def export(collection: Collection, out: Path, snapshots: bool, largest: int) -> tuple[int, list[Path]]:
     """Copies the runs of a collection; returns the bytes written and the files that were too large. An earlier export in the same
     place is replaced; a folder that holds anything that no export wrote is refused."""
-    if out.exists() and (stranger := _not_exported(out)) is not None:
+    place = out.resolve()
+    listed = _listed(place)
+    if place.exists() and not place.is_dir():
+        raise ConfigError(f"out is '{out}', a file; allowed is a new folder, or an earlier export.")
+    if place.exists() and (stranger := _not_exported(place, listed)) is not None:
         raise ConfigError(f"out is '{out}', which holds {stranger}, not written by export; allowed is a new folder, or an earlier export.")
-    fresh = out.with_name(f".{out.name}.{os.getpid()}.tmp")
     written, too_large = 0, []
     try:
-        for one in collection.runs:
-            target = fresh / one.env / one.option / f"seed_{one.seed}"
-            for source in _files(one.path, snapshots):
-                content = _without_place(source.read_bytes(), source, one, out.name)
-                if len(content) > 1000 * largest:
-                    too_large.append(source)
-                    continue
-                path = target / source.relative_to(one.path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-                written += len(content)
-        fresh.mkdir(parents=True, exist_ok=True)
-        (fresh / "README.md").write_text(_readme(collection, out.name), encoding="utf-8")
-        (fresh / LIST).write_text(json.dumps(_checksums(fresh), indent=0), encoding="utf-8")
-        if out.exists():
-            shutil.rmtree(out)
-        fresh.rename(out)
+        with empty_beside(place) as fresh:
+            for one in collection.runs:
+                target = fresh / one.env / one.option / f"seed_{one.seed}"
+                for source in _files(one.path, snapshots):
+                    if source.stat().st_size > 1000 * largest:
+                        too_large.append(source)
+                        continue
+                    content = _without_place(source.read_bytes(), source, one, place.name)
+                    path = target / source.relative_to(one.path)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
+                    written += len(content)
+            (fresh / "README.md").write_text(_readme(collection, place.name), encoding="utf-8")
+            (fresh / LIST).write_text(json.dumps(_checksums(fresh), indent=0), encoding="utf-8")
+            _put_in_place(fresh, place, listed)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(f"{out} cannot be written ({error.strerror}).") from None
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return written, too_large
 
 
-def _not_exported(folder: Path) -> str | None:
-    """The first file of a folder that is not as an export left it; None if all are."""
+def _put_in_place(fresh: Path, place: Path, listed: dict[str, str]) -> None:
+    """Of an earlier export, only what it wrote is removed: a run that began there a moment ago stays, beside the new export."""
+    earlier = fresh.with_suffix(".earlier")
+    if place.exists():
+        place.rename(earlier)
     try:
-        listed = json.loads((folder / LIST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        listed = {}
-    found = _checksums(folder)
-    return next((name for name, checksum in found.items() if name not in (LIST, ".collected.npz") and listed.get(name) != checksum), None)
+        fresh.rename(place)
+    except OSError:
+        if earlier.exists() and not place.exists():
+            earlier.rename(place)
+        raise
+    if earlier.exists() and (stranger := removed(earlier, listed)) is not None:
+        raise StorageError(f"{place} was written, but something was put there meanwhile: it is now {earlier / stranger}.")
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """The files of an earlier export with their checksums, and its list itself; nothing if there is none."""
+    try:
+        listed = read_json(folder / LIST).items()
+        inside = {name: str(written) for name, written in listed if not Path(name).is_absolute() and ".." not in Path(name).parts}
+        return inside | {LIST: checksum(folder / LIST) or ""}
+    except (OSError, ConfigError, AttributeError):
+        return {}
+
+
+def _not_exported(folder: Path, listed: dict[str, str]) -> str | None:
+    """The first thing in a folder that is not as an export left it, files before folders; None if all are."""
+    own = {parent for name in listed for parent in Path(name).parents}
+    for path in sorted(folder.rglob("*"), key=lambda path: (path.is_dir(), path)):
+        name = path.relative_to(folder)
+        if name not in own if path.is_dir() and not path.is_symlink() else checksum(path) != listed.get(str(name), ""):
+            return str(name)
+    return None
 
 
 def _checksums(folder: Path) -> dict[str, str]:
-    files = [folder] if folder.is_file() else sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files}
+    return {str(path.relative_to(folder)): checksum(path) or "" for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def _files(folder: Path, snapshots: bool) -> Iterator[Path]:

@@ -1,9 +1,10 @@
 """Robots side by side: the champions of a study, with the same camera and scale, as a picture or a video; and random agents."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
@@ -19,7 +20,9 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment.load import load_champion
 from codesign_bench.experiment.motion import FRAMES_PER_SECOND, Motion, record
+from codesign_bench.experiment.run_folder import CHECKPOINTS
 from codesign_bench.experiment.seeds import Streams
+from codesign_bench.paths import env_config, options_of
 from codesign_bench.simulation.rendering import Picture, save_png, save_video
 from codesign_bench.simulation.showing import grown_design, starting_pose
 from codesign_bench.tasks import TASKS, Task, make_task, task_from_config
@@ -66,7 +69,7 @@ def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: b
         return LEFT_OUT if left_out else NO_RUN
     try:
         stored = StoredDesign.load(run.path / FINAL)
-        task = task_from_config(run.config["env"]).starting_from(stored.design, stored.space)
+        task = shown_task(run.config["env"]).starting_from(stored.design, stored.space)
         motion = motion_of(run, stored.design, seconds) if seconds > 0 else None
         if motion is None:
             poses, ended = starting_pose(stored.design, task, np.random.default_rng(run.seed))[None], False
@@ -77,12 +80,21 @@ def tile_of(run: Run | None, collection: Collection, seconds: float, left_out: b
     return Tile(run, collection.final(run), task, poses, ended)
 
 
+def shown_task(env: Mapping[str, Any]) -> Task:
+    """The task of a run. MJCF that its configuration brings along is not built: the run may be a stranger's, and MJCF can hold anything."""
+    task = task_from_config(env)
+    installed = env_config(task.name)["scene"].get("elements", "") if task.name in options_of("env") else ""
+    if task.config.scene.elements != installed:
+        raise ConfigError("Its configuration holds MJCF of its own (env.scene.elements), which is not drawn.")
+    return task
+
+
 def motion_of(run: Run, design: Design, seconds: float) -> Motion | None:
     """What `reevaluate` recorded of this design, or else what the run's latest checkpoint does now; None if there is neither."""
     recorded = Motion.load(run.path)
     if recorded is not None and recorded.is_of(design):
         return recorded
-    if not any((run.path / "checkpoints").glob("*.ckpt")):
+    if not any((run.path / "checkpoints").glob(CHECKPOINTS)):
         return None
     agent, plan = load_champion(run.path)
     motion = record(agent, Streams(plan.settings.seed).sequence("motion", 0), seconds)

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 from codesign_bench.analysis.style import styled
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.plain_files import read_text
 from codesign_bench.simulation.rendering import Picture
 from codesign_bench.tasks.base import Task
 
@@ -20,6 +22,7 @@ COLUMNS = {HISTORY: {**_WHOLE, "parent": "Int64", "mutation": "str", "fitness": 
 """What this reads of the tables that population methods write; a parent may be missing."""
 CHAMPION = "#c8102e"
 MOST_PORTRAITS = 7
+MOST_ROWS = 60_000
 
 
 @dataclass(frozen=True)
@@ -38,16 +41,20 @@ class Genealogy:
         last = self.history[self.history["generation"] == self.history["generation"].max()]
         return int(last.loc[last["champion"].idxmax(), "species"])
 
-    def parent(self, species: int) -> int | None:
-        value = self.history.loc[self.history["species"] == species, "parent"].iloc[0]
-        return None if pd.isna(value) else int(value)
+    @cached_property
+    def parents(self) -> dict[int, int | None]:
+        """Of every species."""
+        born = self.history.drop_duplicates("species")
+        return {int(s): None if pd.isna(p) else int(p) for s, p in zip(born["species"], born["parent"], strict=True)}
 
     def lineage(self, species: int) -> list[int]:
         """From its first ancestor to the species itself."""
-        line = [species]
-        while (parent := self.parent(line[0])) is not None:
-            line.insert(0, parent)
-        return line
+        line: list[int] = []
+        following: int | None = species
+        while following is not None:
+            line.append(following)
+            following = self.parents[following]
+        return line[::-1]
 
 
 def read_genealogy(run: Path) -> Genealogy:
@@ -72,10 +79,14 @@ def read_table(run: Path, name: str) -> pd.DataFrame:
     if not file.is_file():
         raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess or rgs.")
     try:
-        rows, _, _ = file.read_text(encoding="utf-8").rpartition("\n")
-        table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name])
+        rows, _, _ = read_text(file).rpartition("\n")
+        table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name], nrows=MOST_ROWS + 1)
+    except ConfigError as error:
+        raise ConfigError(f"{file} {error}.") from None
     except (OSError, ValueError, TypeError, OverflowError) as error:
-        raise ConfigError(f"{file} cannot be read as a table: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{file} cannot be read as a table: {' '.join(str(error).split())[:200]}") from None
+    if len(table) > MOST_ROWS:
+        raise ConfigError(f"{file} has more than {MOST_ROWS:,} rows.")
     missing = [column for column in COLUMNS[name] if column not in table]
     if missing:
         raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
@@ -85,10 +96,9 @@ def read_table(run: Path, name: str) -> pd.DataFrame:
 def lanes(genealogy: Genealogy) -> dict[int, int]:
     """A height for each species: descendants right above their ancestor, the latest born closest to it, so that no line of
     descent crosses another species' life."""
-    born = genealogy.history.drop_duplicates("species")
     children: dict[int | None, list[int]] = {}
-    for number, parent in zip(born["species"], born["parent"], strict=True):
-        children.setdefault(None if pd.isna(parent) else int(parent), []).append(int(number))
+    for number, parent in genealogy.parents.items():
+        children.setdefault(parent, []).append(number)
     order: list[int] = []
     stack = list(reversed(children.get(None, [])))
     while stack:
@@ -163,6 +173,7 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
     for place, number in zip(axes, species, strict=True):
         rows = genealogy.history[genealogy.history["species"] == number]
         design = genealogy.designs[number]
+        task.space.check(design)
         picture = Picture(design, task, 480, 480, zoom=1.5)
         place.imshow(picture.frame())
         picture.close()

@@ -70,10 +70,16 @@ def selected(config: Mapping[str, Any], row: Row) -> Any:
         return _shown(row, value_at(config, row["key"]))
     budget = config["budget"]
     if row.get("derived") == "epochs":
-        return budget["steps"] // budget["batch"] if budget.get("batch") else None
+        return _times(budget, "batch")
     if row.get("derived") == "generations":
-        return budget["steps"] // (budget["population"] * budget["agent_batch"]) if budget.get("agent_batch") else None
+        return _times(budget, "population", "agent_batch")
     return row["always"]
+
+
+def _times(budget: Mapping[str, Any], *keys: str) -> int | None:
+    """How often the budget holds the product of these; None where it lacks one."""
+    steps = math.prod(budget.get(key, 0) for key in keys)
+    return budget["steps"] // steps if steps else None
 
 
 def value_at(config: Mapping[str, Any], path: str) -> Any:
@@ -85,7 +91,9 @@ def value_at(config: Mapping[str, Any], path: str) -> Any:
 
 
 def _shown(row: Row, value: Any) -> Any:
-    return float(f"{math.exp(2 * value):.1g}") if row.get("as") == "variance" and value is not None else value
+    if row.get("as") != "variance" or value is None:
+        return value
+    return float(f"{math.exp(2 * value):.1g}") if isinstance(value, (int, float)) and abs(value) < 100 else None
 
 
 def _text(value: Any) -> str:

@@ -18,6 +18,8 @@ ORDER = (*BASELINES, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
 _MARKERS = dict(zip(ORDER, "os^D<vPX>ph", strict=True))
 _SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
 _SPARE_MARKERS = "<>*dH8^s"
+LONGEST = 80
+"""Letters of a label or title; whoever sends longer ones is called by name."""
 _SPARE_DASHES = ("-", "--", "-.", ":")
 _OTHER_TRACK = "-."
 
@@ -40,7 +42,7 @@ def looks(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Look]:
     spare = 0
     for name in ordered(configs):
         (base, track), label, colour = split(name), configs[name].get("label"), configs[name].get("colour")
-        label = (label if isinstance(label, str) and label else base) + (f" ({track})" if track else "")
+        label = (label if isinstance(label, str) and 0 < len(label) <= LONGEST else base) + (f" ({track})" if track else "")
         label = name if label in {look.label for look in found.values()} else label
         marker, dashes = _MARKERS.get(base), _OTHER_TRACK if track else "-"
         taken = {(look.colour, look.dashes) for look in found.values()}

@@ -1,15 +1,20 @@
 """One episode of an agent, to look at: how it designs itself, then how it moves."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from codesign_bench.analysis.champions import FINAL, PROCESS
+from codesign_bench.analysis.gallery import shown_task
 from codesign_bench.analysis.style import captioned
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
-from codesign_bench.errors import DesignError
+from codesign_bench.design.stored import StoredDesign
+from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.experiment.design_process import design_process, stage_titles
+from codesign_bench.experiment.load import load_config_of
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import Motion, record
 from codesign_bench.simulation.rendering import Picture
@@ -24,6 +29,21 @@ class Performance:
 
     process: tuple[tuple[str, Design], ...]
     motion: Motion
+
+
+def recorded(folder: Path, seconds: float) -> tuple[Task, Performance]:
+    """What a run folder without checkpoints shows: the final agent's designs, and the motion that `reevaluate` recorded."""
+    stored, motion = StoredDesign.load(folder / FINAL), Motion.load(folder)
+    if motion is None or not motion.is_of(stored.design):
+        raise ConfigError(
+            f"The run {folder} is an export, without checkpoints, and holds no motion of its final design; run codesign-bench reevaluate "
+            "on the run that it was made from, and export that again."
+        )
+    task = shown_task(load_config_of(folder).get("env") or {}).starting_from(stored.design, stored.space)
+    process = [each.design for each in (StoredDesign.load_all(folder / PROCESS) if (folder / PROCESS).is_file() else [stored])]
+    shown = motion.poses[: max(1, round(seconds / motion.seconds_per_frame))]
+    motion = replace(motion, poses=shown, ended=motion.ended and len(shown) == len(motion.poses))
+    return task, Performance(tuple(zip(stage_titles(process), process, strict=True)), motion)
 
 
 def perform(agent: Agent, seed: np.random.SeedSequence, seconds: float) -> Performance:

@@ -1,18 +1,18 @@
 """One run folder, read: its rows, configuration, manifest and status."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.plain_files import MOST_CONFIGURATION, read_bytes, read_json, read_yaml
 
+LARGEST = 10**15
+MOST_COLUMNS, LONGEST_NAME = 200, 100
 NEEDED = ("iteration", "steps", "return_mean")
 PAPER = "paper"
 """The track of configurations that name none."""
@@ -67,23 +67,22 @@ class Run:
 
 def read_run(path: Path, study: str) -> tuple[Run, pd.DataFrame]:
     """The run and the rows of its progress.csv; ConfigError with the reason if it has none that can be shown."""
-    config = _mapping(path / "config.yaml", partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    manifest, status = _mapping(path / "manifest.json", json.loads), _mapping(path / "status.json", json.loads)
-    if not config:
-        raise ConfigError("its config.yaml is missing or cannot be read")
+    config, manifest, status = _config(path / "config.yaml"), _facts(path / "manifest.json"), _facts(path / "status.json")
     try:
-        env, method, seed = str(config["env"]["name"]), str(config["method"]["name"]), int(config["seed"])
-        budget = int(config["budget"]["steps"])
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ConfigError("its config.yaml lacks env.name, method.name, seed or budget.steps") from None
+        env, method, seed = str(config["env"]["name"]), str(config["method"]["name"]), _whole(config["seed"])
+        budget = {key: _whole(value) for key, value in config["budget"].items() if key != "name"}["steps"]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ConfigError("its config.yaml lacks env.name, method.name, seed or budget.steps, or has something else for them") from None
     if (env, method, f"seed_{seed}") != path.parts[-3:]:
         raise ConfigError(f"its config.yaml is of {env}/{method}/seed_{seed}, another place")
     try:
-        rows, half_rows = read_progress((path / "progress.csv").read_bytes())
+        rows, half_rows = read_progress(read_bytes(path / "progress.csv"))
     except FileNotFoundError:
         raise ConfigError("it has no progress.csv yet") from None
-    except (OSError, ConfigError) as error:
-        raise ConfigError(f"its progress.csv cannot be read ({error})") from None
+    except OSError as error:
+        raise ConfigError(f"its progress.csv cannot be read ({error.strerror})") from None
+    except ConfigError as error:
+        raise ConfigError(f"its progress.csv {error}") from None
     known = rows[np.isfinite(rows["return_mean"])]
     if known.empty:
         raise ConfigError("it has no evaluation yet" if rows.empty else "none of its evaluations is a number")
@@ -106,10 +105,12 @@ def read_progress(content: bytes) -> tuple[pd.DataFrame, int]:
     whole, _, rest = content.rpartition(b"\n")
     lines = whole.decode("utf-8", errors="replace").splitlines()
     if not lines:
-        raise ConfigError("it is empty")
+        raise ConfigError("cannot be read: it is empty")
     columns = [name.strip() for name in lines[0].split(",")]
     if not set(NEEDED) <= set(columns) or len(set(columns)) != len(columns):
-        raise ConfigError(f"its first line must name the columns {', '.join(NEEDED)} once each")
+        raise ConfigError(f"cannot be read: its first line must name the columns {', '.join(NEEDED)} once each")
+    if len(columns) > MOST_COLUMNS or max(map(len, columns)) > LONGEST_NAME:
+        raise ConfigError(f"has more than {MOST_COLUMNS} columns, or names of more than {LONGEST_NAME} letters")
     numbers = [row for row in map(_numbers, lines[1:]) if len(row) == len(columns)]
     rows = pd.DataFrame(numbers, columns=columns, dtype=np.float64)
     steps = rows["steps"].where(np.isfinite(rows["steps"]))
@@ -126,10 +127,29 @@ def _numbers(line: str) -> list[float]:
         return []
 
 
-def _mapping(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        config = read_yaml(path)
+    except OSError as error:
+        raise ConfigError(f"its config.yaml is missing or cannot be read ({error.strerror})") from None
+    except ConfigError as error:
+        raise ConfigError(f"its config.yaml {error}") from None
+    if not isinstance(config, dict):
+        raise ConfigError("its config.yaml holds no configuration")
+    return config
+
+
+def _whole(value: Any) -> int:
+    """A whole number as a configuration has it, which text is not."""
+    if type(value) is not int or not 0 <= value <= LARGEST:
+        raise ValueError
+    return value
+
+
+def _facts(path: Path) -> dict[str, Any]:
     """What a file holds; nothing where it is missing or damaged."""
     try:
-        found = parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):  # a date that there is none is a plain ValueError
+        found = read_json(path, MOST_CONFIGURATION)
+    except (OSError, ConfigError):
         return {}
     return found if isinstance(found, dict) else {}

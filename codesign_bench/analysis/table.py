@@ -98,7 +98,8 @@ def plain_markdown(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"[\x00-\x1f\x7f]+", " ", text).strip()
+    """Without characters that are no text: they can hide or turn what is read."""
+    return "".join(c if c.isprintable() else " " for c in text).strip()
 
 
 # ---- numbers as text -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pandas as pd
 from codesign_bench.analysis import measures
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.reading import Run
-from codesign_bench.analysis.tables import Bold, Columns, Row, Table, number
+from codesign_bench.analysis.table import Bold, Columns, Row, Table, number
 
 NOTE = (
     "Area: mean return under the curve. Share: of the best area of the same method in the same environment; its mean over environments "

@@ -7,9 +7,10 @@ from typing import Annotated
 
 from codesign_bench.arrays import Array
 from codesign_bench.simulation.rendering import LARGEST, save_png, save_video
-from codesign_bench.structured import Allowed, Positive
+from codesign_bench.structured import Allowed
 
 SMALLEST = 16
+LONGEST = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class PictureConfig:
     """Of every conf/COMMAND.yaml of a command that draws robots. Width and height are pixels."""
 
     out: Annotated[str, Allowed("are names that end in .png or .mp4", lambda name: Path(name).suffix in (".png", ".mp4"))]
-    seconds: Positive
+    seconds: Annotated[float, Allowed(f"are numbers above 0, up to {LONGEST}", lambda value: 0 < value <= LONGEST)]
     width: Annotated[int, Allowed(f"are whole numbers from {SMALLEST} to {LARGEST[0]}", lambda n: SMALLEST <= n <= LARGEST[0])]
     height: Annotated[int, Allowed(f"are whole numbers from {SMALLEST} to {LARGEST[1]}", lambda n: SMALLEST <= n <= LARGEST[1])]
 

@@ -51,8 +51,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _genealogy(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:
+    from codesign_bench.analysis.gallery import shown_task
     from codesign_bench.analysis.genealogy import draw_genealogy, read_genealogy
-    from codesign_bench.tasks import task_from_config
 
     genealogy = read_genealogy(folder)
     budget, generations = settings["budget"], int(genealogy.history["generation"].max()) + 1
@@ -60,7 +60,7 @@ def _genealogy(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:
     *ancestors, champion = genealogy.lineage(genealogy.champion)
     descent = ", ".join(map(str, ancestors)) or "nobody"
     about = f"{len(genealogy.designs)} species; the champion, species {champion}, descends from {descent}"
-    return draw_genealogy(genealogy, task_from_config(settings["env"]), title), about
+    return draw_genealogy(genealogy, shown_task(settings["env"]), title), about
 
 
 def _design_distribution(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:

@@ -6,6 +6,7 @@ codesign-bench render env=all seed=3 agents=3 out=sheet.png
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.simulation.rendering import Picture, open_for_writing, save_png
 from codesign_bench.simulation.showing import FRAMES_PER_SECOND, choose_design, motion, starting_pose
-from codesign_bench.structured import Count, Natural, build
+from codesign_bench.structured import Allowed, Natural, build
 from codesign_bench.tasks import TASKS, Task, task_from_config
 
 ALL = "env=all"
@@ -26,7 +27,7 @@ class RenderConfig(PictureConfig):
 
     design: str
     seed: Natural
-    agents: Count
+    agents: Annotated[int, Allowed("are whole numbers from 1 to 40", lambda value: 1 <= value <= 40)]
 
 
 def main(arguments: list[str]) -> int:

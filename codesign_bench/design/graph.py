@@ -17,10 +17,13 @@ from numpy.typing import ArrayLike
 
 from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.plain_files import from_json
 from codesign_bench.structured import build
 
 ATTRIBUTE_NAMES = ("bone offset 1", "bone offset 2", "gear", "radius", "start extension")
 NUM_ATTRIBUTES = len(ATTRIBUTE_NAMES)
+MOST_NODES = 1000
+"""As many as a design space may have joints."""
 BONE, GEAR, RADIUS, START_EXTENSION = slice(0, 2), 2, 3, 4
 """Columns of an attribute vector."""
 
@@ -124,14 +127,17 @@ class Design:
     @staticmethod
     def from_json(text: str) -> Design:
         try:
-            value = json.loads(text)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise DesignError(f"This is not a design: the JSON cannot be read ({error}).") from None
+            value = from_json(text)
+        except ConfigError as error:
+            raise DesignError(f"This is not a design: the text {error}.") from None
         return Design.from_dict(value)
 
     @staticmethod
     def from_dict(value: Any) -> Design:
         """Reads what `to_dict` wrote; checks that it is a finite tree. The limits of a task are DesignSpace.check's."""
+        nodes = value.get("nodes") if isinstance(value, dict) else None
+        if isinstance(nodes, list) and len(nodes) > MOST_NODES:  # before time is spent on them
+            raise DesignError(f"The design has {len(nodes)} nodes; allowed are 1 to {MOST_NODES}.")
         try:
             content = build(_Content, value, "design")
         except ConfigError as error:

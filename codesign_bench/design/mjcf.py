@@ -65,7 +65,8 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
 
 
 def _text(numbers: Iterable[float]) -> str:
-    return _joined(tuple(numbers))
+    """Without signs of zeros: 0.0 and -0.0 are equal, and the text of one would be remembered for the other."""
+    return _joined(tuple([number + 0.0 for number in numbers]))
 
 
 @lru_cache(maxsize=4096)

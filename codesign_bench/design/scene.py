@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import Allowed, Checked, Count, NotNegative, Positive
 
+MOST_GAPS = 1000
 _NAME_LETTERS = set(string.ascii_letters + string.digits + "_")
 
 Condim = Annotated[int, Allowed("are 1, 3, 4 and 6", lambda value: value in (1, 3, 4, 6))]
@@ -59,6 +60,8 @@ class Ground(Checked):
         most = min(self.gap_width, block) / 2
         if self.edge == "sloped" and not 0 < self.edge_run < most:
             raise ConfigError(f"The ground's edge_run is {self.edge_run}; allowed where edge is sloped is between 0 and {most:g}.")
+        if (self.ahead + self.behind) / self.period > MOST_GAPS:
+            raise ConfigError(f"The ground's period is {self.period} and goes {self.ahead} ahead; allowed are at most {MOST_GAPS} gaps.")
 
     def solid(self) -> list[tuple[float, float]]:
         """The intervals of x, in metres, that carry a block, at half depth; `inset` has the other heights."""

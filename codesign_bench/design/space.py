@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from codesign_bench.arrays import Array
-from codesign_bench.design.graph import ATTRIBUTE_NAMES, BONE, GEAR, NODE_ARRAYS, NUM_ATTRIBUTES, Design, check_tree
+from codesign_bench.design.graph import ATTRIBUTE_NAMES, BONE, GEAR, MOST_NODES, NODE_ARRAYS, NUM_ATTRIBUTES, Design, check_tree
 from codesign_bench.design.joint_index import index_strings, reachable_strings
 from codesign_bench.errors import DesignError
 
@@ -18,8 +18,8 @@ SHORTEST_BONE = 1e-6
 """Metres. A capsule needs a length, and MuJoCo refuses shorter ones: a shorter bone is stretched to this, a bone of length
 zero along the first axis."""
 MOST_TOPOLOGIES = 4096
-MOST_JOINTS = 1000
-"""Joint indices that a design space may have."""
+LARGEST = 1e6
+"""Of a bound, whatever its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,10 @@ class DesignSpace:
         if len(self.lower) != NUM_ATTRIBUTES or len(self.upper) != NUM_ATTRIBUTES:
             raise DesignError(f"The design space needs {NUM_ATTRIBUTES} lower and upper bounds, one for each of {ATTRIBUTE_NAMES}.")
         for name, low, high in zip(ATTRIBUTE_NAMES, self.lower, self.upper, strict=True):
-            if not (np.isfinite(low) and np.isfinite(high) and low < high):
-                raise DesignError(f"The range of {name} is [{low}, {high}]; allowed is a lower bound below the upper bound.")
+            if not -LARGEST <= low < high <= LARGEST:
+                raise DesignError(
+                    f"The range of {name} is [{low}, {high}]; allowed is a lower bound below the upper bound, both within {LARGEST:,.0f}."
+                )
         if self.lower[3] <= 0:
             raise DesignError(f"The range of radius starts at {self.lower[3]}; allowed are values above 0.")
         if self.lower[4] < 0:
@@ -86,9 +88,9 @@ class DesignSpace:
         joints, level = 1, self.root_children
         for _ in range(self.max_depth):
             joints, level = joints + level, level * self.max_children
-            if joints > MOST_JOINTS:
+            if joints > MOST_NODES:
                 text = f"max_depth is {self.max_depth} and max_children {self.max_children}"
-                raise DesignError(f"{text}; allowed are {MOST_JOINTS} joints in all.")
+                raise DesignError(f"{text}; allowed are {MOST_NODES} joints in all.")
         if self.index_base > 10:
             raise DesignError(f"A joint may have {self.index_base - 1} children; allowed are at most 9, one digit.")
 

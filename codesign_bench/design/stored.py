@@ -11,9 +11,12 @@ from typing import Any
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.plain_files import read_json
 from codesign_bench.structured import build
 
 FORMAT = 2
+MOST_BYTES, MOST_DESIGNS = 8_000_000, 100
+"""Of a file, and in one."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,23 @@ class StoredDesign:
     @staticmethod
     def load_all(path: Path) -> list[StoredDesign]:
         """From a file that holds a list of them."""
-        return StoredDesign._load(path, lambda value: [StoredDesign.from_dict(part) for part in value])
+        return StoredDesign._load(path, StoredDesign._from_list)
+
+    @staticmethod
+    def _from_list(value: Any) -> list[StoredDesign]:
+        if not isinstance(value, list) or len(value) > MOST_DESIGNS:
+            raise DesignError(f"This is not a list of at most {MOST_DESIGNS} stored designs.")
+        return [StoredDesign.from_dict(part) for part in value]
 
     @staticmethod
     def _load(path: Path, read: Callable[[Any], list[StoredDesign]]) -> list[StoredDesign]:
         try:
-            return read(json.loads(path.read_text(encoding="utf-8")))
+            value = read_json(path, MOST_BYTES)
         except OSError:
             raise DesignError(f"{path} is missing or cannot be read.") from None
+        except ConfigError as error:
+            raise DesignError(f"{path} {error}.") from None
+        try:
+            return read(value)
         except DesignError as error:
             raise DesignError(f"{path}: {error}") from None
-        except (ValueError, TypeError, RecursionError) as error:
-            raise DesignError(f"{path}: the JSON cannot be read ({error}).") from None

@@ -75,11 +75,11 @@ def state_survives(config: Config, folder: Path) -> None:
         method.iterate()
         target = folder / "state"
         target.mkdir(parents=True, exist_ok=True)
-        checkpoint.save(target, ledger.charged, method.state_dict(), setup.hash)
         try:
+            checkpoint.save(target, ledger.charged, method.state_dict(), setup.hash)
             state, _ = checkpoint.load_latest(target, setup.hash)
-        except Exception as error:
-            raise AssertionError(f"The method's state cannot be loaded again: {' '.join(str(error).split())[:300]}") from error
+        except checkpoint.CheckpointError as error:
+            raise AssertionError(str(error)) from error
         fresh.load_state_dict(state or {})
         fresh_ledger.load_state_dict(ledger.state_dict())
         must_equal(method.state_dict(), fresh.state_dict(), "A state that was saved and loaded")
@@ -155,9 +155,9 @@ def writes_inside(config: Config, folder: Path) -> None:
 
 CHECKS: tuple[Callable[[Config, Path], None], ...] = (
     equal_charging,
+    state_survives,
     determinism,
     resume_equality,
-    state_survives,
     worker_independence,
     legal_designs,
     champion_deterministic,

@@ -1,10 +1,9 @@
 """The agent of a run folder, for looking at it and for evaluating it again."""
 
 import contextlib
+import sys
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import checkpoint
@@ -12,6 +11,7 @@ from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.reevaluation import Which
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import LiveRun, RunSetup
+from codesign_bench.plain_files import read_yaml
 from codesign_bench.simulation.budget import Ledger
 
 
@@ -21,11 +21,13 @@ def load_config_of(path: Path) -> dict[str, Any]:
     if not file.is_file():
         raise ConfigError(f"run is '{path}'; allowed is the folder of a run, which holds a config.yaml.")
     try:
-        config = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError):
-        config = None
+        config = read_yaml(file)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read ({error.strerror}).") from None
+    except ConfigError as error:
+        raise ConfigError(f"{file} {error}.") from None
     if not isinstance(config, dict):
-        raise ConfigError(f"{file} cannot be read as a configuration.")
+        raise ConfigError(f"{file} holds no configuration.")
     return config
 
 
@@ -36,9 +38,19 @@ def load_champion(path: Path) -> tuple[Agent, RunSetup]:
 
 
 def load_state(setup: RunSetup, folder: RunFolder) -> dict[str, Any]:
-    state, _ = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
+    """Says so if the newest checkpoint is damaged and this is an older one."""
+    state, passed_over = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)
+    if state is None and folder.is_export():
+        raise ConfigError(f"The run {folder.path} is an export, without checkpoints; allowed is the run that it was made from.")
     if state is None:
         raise ConfigError(f"The run {folder.path} has no checkpoint yet; let it take at least one iteration.")
+    if passed_over:
+        newest, charged = checkpoint.newest(folder.checkpoints), state["ledger"]["charged"]
+        print(
+            f"warning: the newest checkpoint of {folder.path}, at {newest} steps, is damaged; this is its agent at {charged} steps, "
+            f"{newest - charged} steps before.",
+            file=sys.stderr,
+        )
     return state
 
 

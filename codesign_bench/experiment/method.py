@@ -140,7 +140,7 @@ class Method(ABC):
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Everything that is needed to go on bit-equally: tensors, numbers, strings, lists and dictionaries."""
+        """Everything that is needed to go on bit-equally: tensors, arrays, numbers, strings, lists and dictionaries."""
 
     @abstractmethod
     def load_state_dict(self, state: dict[str, Any]) -> None: ...

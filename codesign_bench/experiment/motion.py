@@ -15,11 +15,14 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import DesignError
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.run_folder import write_atomically
+from codesign_bench.plain_files import read_json
 from codesign_bench.simulation.episode import Stage
 from codesign_bench.simulation.sampler import Sampler
 
 FILE = "motion.json"
 FRAMES_PER_SECOND = 25
+FARTHEST, SHORTEST = 1e6, 1e-3
+"""Metres or radians that a pose may hold, and seconds between two of them."""
 DECIMALS = 4
 """Of metres, radians and quaternions: a tenth of a millimetre, and a few dozen kilobytes for ten seconds."""
 
@@ -58,15 +61,17 @@ class Motion:
         if not path.is_file():
             return None
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = read_json(path)
             poses, stored = np.asarray(value["poses"], dtype=np.float64), StoredDesign.from_dict(value)
             motion = Motion(
                 stored.design, stored.space, poses, float(value["seconds_per_frame"]), float(value["total_return"]), bool(value["ended"])
             )
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             raise DesignError(f"{path} does not hold a motion; record it again with codesign-bench reevaluate.") from None
-        if poses.ndim != 2 or not poses.size or not np.isfinite(poses).all() or not 0 < motion.seconds_per_frame < 10:
-            raise DesignError(f"{path} does not hold a motion: its poses are not a table of finite numbers.")
+        if poses.ndim != 2 or not poses.size or not (np.abs(poses) <= FARTHEST).all() or not SHORTEST <= motion.seconds_per_frame < 10:
+            raise DesignError(f"{path} does not hold a motion: its poses are not a table of numbers that a robot could come to.")
+        if poses.shape[1] < 3 + stored.design.num_nodes - 1:
+            raise DesignError(f"{path} does not hold a motion: its design has more joints than its poses.")
         return motion
 
 

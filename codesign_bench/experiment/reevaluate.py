@@ -19,6 +19,7 @@ from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, nearest
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.evaluation import evaluate
+from codesign_bench.experiment.limits import Episodes
 from codesign_bench.experiment.load import champion_in, load_config_of, load_state
 from codesign_bench.experiment.method import Agent
 from codesign_bench.experiment.motion import record
@@ -39,7 +40,7 @@ class ReevaluateConfig:
 
     run: str
     agent: Which
-    episodes: Count
+    episodes: Episodes
     seed: Natural
     train: Natural
     seconds: NotNegative

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
+from codesign_bench.plain_files import read_json
 from codesign_bench.structured import AnyNumber, build
 
 if TYPE_CHECKING:
@@ -81,6 +82,6 @@ class Reevaluation:
         if not path.is_file():
             return None
         try:
-            return build(Reevaluation, json.loads(path.read_text(encoding="utf-8")))
+            return build(Reevaluation, read_json(path))
         except (OSError, ValueError):
             raise ConfigError(f"{path} does not hold a re-evaluation; make it again with codesign-bench reevaluate.") from None

@@ -24,6 +24,7 @@ from typing import IO, Any, TextIO
 import yaml
 
 from codesign_bench.errors import CodesignError, ConfigError, StorageError
+from codesign_bench.plain_files import MOST_CONFIGURATION, read_json, read_yaml
 
 PACKAGES = ("codesign-bench", "mujoco", "torch", "torch-geometric", "gymnasium", "numpy", "hydra-core", "pandas", "joblib")
 EXACT_VERSIONS = ("mujoco", "torch")
@@ -34,8 +35,16 @@ NOT_HASHED_IN = {"budget": ("until",), "method": ("label", "colour"), "env": ("t
 """Configuration that does not change the result."""
 
 
+CHECKPOINTS = f"{'[0-9]' * 12}.ckpt"
+"""The names of the files in checkpoints/ that are a run's own."""
+
+
 class RunInUse(CodesignError):
     """Another process works on this run."""
+
+
+class RunMoved(CodesignError):
+    """The folder that lies where a run began is another one now."""
 
 
 class RunDiffers(ConfigError):
@@ -74,6 +83,7 @@ class RunFolder:
         self.designs = path / "designs"
         self.progress = path / "progress.csv"
         self.tables = path / "tables"
+        self._lock: os.stat_result | None = None
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> RunFolder:
@@ -98,7 +108,25 @@ class RunFolder:
             with contextlib.suppress(OSError):  # who holds it is only for people to read; a full disk is told by what must be written
                 os.ftruncate(handle.fileno(), 0)
                 os.write(handle.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
-            yield
+            self._lock = os.fstat(handle.fileno())
+            try:
+                self.check_place()
+                yield
+            finally:
+                self._lock = None
+
+    def check_place(self) -> None:
+        """Raises RunMoved unless the lock that this process holds still lies here. Where the folder was moved away, another process may
+        have begun the same run anew: nothing of this one may get into that."""
+        try:
+            here = os.stat(self.path / ".lock")
+        except OSError:
+            here = None
+        if self._lock is not None and (here is None or not os.path.samestat(here, self._lock)):
+            raise RunMoved(
+                f"The run folder {self.path} was moved, removed or replaced while this run was at work; it stops here, and goes on with "
+                "the same command when its folder is back."
+            )
 
     def alive(self) -> bool:
         """Whether a process holds the run's lock."""
@@ -112,8 +140,8 @@ class RunFolder:
 
     def status(self) -> dict[str, Any]:
         try:
-            value = json.loads((self.path / "status.json").read_text())
-        except (OSError, ValueError):
+            value = read_json(self.path / "status.json", MOST_CONFIGURATION)
+        except (OSError, ConfigError):
             value = None
         if not isinstance(value, dict) or not isinstance(value.get("status"), str):
             return {"status": "missing"}
@@ -131,9 +159,9 @@ class RunFolder:
         return status["status"] == "done" and status.get("steps", 0) >= config["budget"]["until"] and self._changes(config) == []
 
     def check_configuration(self, config: Mapping[str, Any]) -> None:
-        """Refuses to go on with a run that was configured differently or made with other versions. One that never came to a
-        checkpoint has nothing to lose and begins anew."""
-        if not self._begun and self.status().get("steps", 0) > 0:
+        """Refuses to go on with a run that was configured differently or made with other versions. One that says that it never came to
+        a checkpoint has nothing to lose and begins anew."""
+        if not self._begun and self.has_results():
             raise RunDiffers(f"The run {self.path} has results, but no checkpoint to go on from; choose another study=NAME.")
         if self._begun:
             changes = self._changes(config)
@@ -146,10 +174,10 @@ class RunFolder:
     def _changes(self, config: Mapping[str, Any]) -> list[str] | None:
         """Where the configuration on disk decides otherwise than this one; None if it cannot be read."""
         try:
-            saved = yaml.load((self.path / "config.yaml").read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            saved = read_yaml(self.path / "config.yaml")
             pairs = differences(deciding(saved), deciding(config))
             return [f"{where} is {before!r} on disk and {now!r} now" for where, before, now in pairs]
-        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
             return None
 
     def write_configuration(self, config: Mapping[str, Any], command: list[str], products: str) -> None:
@@ -159,14 +187,22 @@ class RunFolder:
         if not self._begun or not manifest.exists():
             write_atomically(manifest, json.dumps(_manifest(config, command, products), indent=1))
 
+    def has_results(self) -> bool:
+        """Whether rows were recorded and saved; where nothing says otherwise, rows that are there were."""
+        return bool(self.status().get("steps", self.progress.exists()))
+
+    def is_export(self) -> bool:
+        """Whether it has results, but no checkpoint to go on from."""
+        return self.has_results() and not any(self.checkpoints.glob(CHECKPOINTS))
+
     @property
     def _begun(self) -> bool:
-        return (self.path / "config.yaml").exists() and any(self.checkpoints.glob("*.ckpt"))
+        return (self.path / "config.yaml").exists() and any(self.checkpoints.glob(CHECKPOINTS))
 
     def _check_versions(self, manifest: Path) -> None:
         """Another MuJoCo or torch would not go on bit-equally, and the manifest would say something false."""
         try:
-            versions = json.loads(manifest.read_text(encoding="utf-8"))["versions"]
+            versions = read_json(manifest, MOST_CONFIGURATION)["versions"]
             then = {name: versions[name] for name in EXACT_VERSIONS}
         except (OSError, ValueError, KeyError, TypeError):
             return  # nothing is known
@@ -312,14 +348,11 @@ class Table:
 
 
 class Tables:
-    """What a method keeps besides progress.csv: tables/NAME.csv. `lengths` belongs into the checkpoint; what it does not know of is
-    removed on resume."""
+    """What a method keeps besides progress.csv: tables/NAME.csv. `lengths` belongs into the checkpoint; a table that it does not know of
+    is begun anew with its first rows."""
 
     def __init__(self, folder: Path, lengths: Mapping[str, int]) -> None:
         self.folder = folder
-        for path in folder.glob("*.csv"):
-            if path.stem not in lengths:
-                path.unlink()
         self._tables = {name: Table(folder / f"{name}.csv", length) for name, length in lengths.items()}
 
     @property

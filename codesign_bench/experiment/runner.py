@@ -21,8 +21,9 @@ from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
 from codesign_bench.experiment.design_process import process_json
 from codesign_bench.experiment.evaluation import Evaluation, evaluate
+from codesign_bench.experiment.limits import Episodes, Groups, check_sizes
 from codesign_bench.experiment.method import Budget, Context, Iteration, Method, method_class
-from codesign_bench.experiment.run_folder import RunFolder, Table, Tables, configuration_hash, write_atomically
+from codesign_bench.experiment.run_folder import RunFolder, RunMoved, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display, Tracker
@@ -34,7 +35,7 @@ from codesign_bench.simulation.bodies import UNSTABLE
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.processes import available_cores
 from codesign_bench.simulation.rehearsal import rehearse
-from codesign_bench.structured import Allowed, Count, FolderName, Natural, build
+from codesign_bench.structured import Allowed, FolderName, Natural, build
 from codesign_bench.tasks import Task, task_from_config
 
 LEARNING = "learning"
@@ -43,12 +44,12 @@ LEARNING = "learning"
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    episodes: Count
+    episodes: Episodes
 
 
 @dataclass(frozen=True)
 class SamplerConfig:
-    groups: Count
+    groups: Groups
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunS
                     if live.evaluation_is_due():
                         live.record(evaluate(live.method.champion(), setup.settings.evaluation.episodes, live.evaluation_seed()))
                     live.save()
-                with signals.protected():
+                with live.writing():
                     folder.set_status("done", steps=live.ledger.charged, until=setup.budget.until, seconds=live.seconds)
                 return "done"
     return "stopped"
@@ -148,6 +149,7 @@ class RunSetup:
         steps = cls.iteration_steps(budget)
         _check_budget(budget, steps)
         cls.check(method_config, budget)
+        check_sizes(budget, task.config.max_steps, task.scene.frame_skip, method_config)
         if settings.device == "cuda" and not torch.cuda.is_available():
             raise ConfigError("device is cuda, but this machine has none that torch can use; allowed here is cpu.")
         return RunSetup(settings, budget, task, cls, method_config, steps, configuration_hash(config))
@@ -239,9 +241,8 @@ class LiveRun:
         self._say_problem(next((problem for problem in problems if problem != UNSTABLE), None))
         self.counts.designs += iteration.new_designs
         self.explained_variance = iteration.metrics.get("explained_variance", float("nan"))
-        self.display.update(self.ledger.charged)
         self.tracker.log(self.ledger.charged, iteration.metrics)
-        with self.signals.protected():
+        with self.writing():
             self.tables.append({LEARNING: self._learning(iteration.metrics), **iteration.tables})
 
     def _learning(self, metrics: Mapping[str, float]) -> list[dict[str, float | None]]:
@@ -267,7 +268,7 @@ class LiveRun:
     def record(self, evaluation: Evaluation) -> None:
         """One row of progress.csv, and the design if it is the best so far. The critic's explained variance is the latest iteration's, as
         far as a method reports it among its metrics."""
-        counts = self.counts
+        counts, session = self.counts, self.session
         counts.evaluations += 1
         self.ledger.meter_evaluation(evaluation.steps)
         if unknown := sorted(evaluation.measured.keys() - set(self.measured)):
@@ -285,11 +286,11 @@ class LiveRun:
             "designs": counts.designs,
             "unstable": counts.unstable,
             "eval_steps": self.ledger.evaluation,
-            "steps_per_second": (self.ledger.charged - self.steps_at_start) / (self.seconds - counts.seconds),
-            "seconds": self.seconds,
+            "steps_per_second": (self.ledger.charged - self.steps_at_start) / session if session > 0 else 0.0,
+            "seconds": counts.seconds + session,
         }
         counts.train_returns = []
-        with self.signals.protected():
+        with self.writing():
             self.progress.append(row)
             self._save_design("final", evaluation)
             if evaluation.process:
@@ -298,17 +299,24 @@ class LiveRun:
                 self._save_design("best", evaluation)
             if counts.evaluations & (counts.evaluations - 1) == 0:  # snapshots at evaluations 1, 2, 4, 8, ...
                 self._save_design(f"at_{self.ledger.charged:09d}", evaluation)
-        self.display.show(evaluation.return_mean, counts.best_return)
+        self.display.show(self.ledger.charged, evaluation.return_mean, counts.best_return)
         self.tracker.log(
             self.ledger.charged, {key: value for key, value in row.items() if key not in ("iteration", "steps", "explained_variance")}
         )
 
     def save(self) -> None:
-        self.display.update(self.ledger.charged)
         state = self.state_dict()
-        with self.signals.protected():
+        with self.writing():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.setup.hash)
             self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until)
+            self.display.update(self.ledger.charged)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """What is written inside is written whole, and into this run's own folder."""
+        with self.signals.protected():
+            self.folder.check_place()
+            yield
 
     def close(self) -> None:
         self.display.close()
@@ -320,7 +328,12 @@ class LiveRun:
     @property
     def seconds(self) -> float:
         """Wall time of the run, over all its sessions."""
-        return self.counts.seconds + time.monotonic() - self.started
+        return self.counts.seconds + self.session
+
+    @property
+    def session(self) -> float:
+        """Of this session: by a clock that nobody sets. One that stands still, or goes back, counts as no time at all."""
+        return max(0.0, time.monotonic() - self.started)
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -349,12 +362,14 @@ def _reporting(folder: RunFolder, setup: RunSetup) -> Iterator[None]:
     try:
         yield
     except StopRequested:
+        folder.check_place()
         folder.set_status("stopped", steps=charged(), until=setup.budget.until, reason="stopped by a signal")
         print(f"\nstopped at {charged()} steps; the same command goes on from there", file=sys.stderr)
         raise
-    except checkpoint.CheckpointDiffers:
+    except (checkpoint.CheckpointDiffers, RunMoved):  # nothing is wrong with what lies there
         raise
     except BaseException as error:
+        folder.check_place()
         reason = " ".join(str(error).split()) or type(error).__name__
         with contextlib.suppress(OSError):  # a full disk must not hide the error that is on its way
             if isinstance(error, LearningError):

@@ -12,7 +12,8 @@ from codesign_bench.errors import ConfigError
 
 
 class Display:
-    """A bar with steps per second and time left on a terminal; elsewhere one line per evaluation."""
+    """A bar with steps per second and time left on a terminal; elsewhere one line per evaluation. The bar is at the steps that are saved:
+    those a run that is stopped now goes on from."""
 
     def __init__(self, enabled: bool, done: int, until: int, path: Path) -> None:
         self._name, self._done, self._until = "/".join(path.parts[-3:]), done, until
@@ -25,11 +26,11 @@ class Display:
         self._bar.update(done - self._done)
         self._done = done
 
-    def show(self, value: float, best: float) -> None:
+    def show(self, steps: int, value: float, best: float) -> None:
         returns = f"return {value:.1f}, best {best:.1f}"
         self._bar.set_postfix_str(returns)
         if self._lines:
-            print(f"{self._name}: {self._done}/{self._until} steps, {returns}", file=sys.stderr)
+            print(f"{self._name}: {steps}/{self._until} steps, {returns}", file=sys.stderr)
 
     def close(self) -> None:
         self._bar.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from codesign_bench import own_files
 from codesign_bench.analysis.collect import Collection, LeftOut, collect
 from codesign_bench.analysis.figures.comparison import comparison
 from codesign_bench.analysis.reading import Run
@@ -78,12 +79,15 @@ def main(arguments: list[str]) -> int:
     everything, out = collect(results, study), results / study / "figures"
     planned = {name.split("/")[1] for name in plan.read(results / study) if name.split("/")[0] in everything.envs}
     collection, ahead = in_common(everything, planned), in_common(everything, planned, ahead=True)
-    written = comparison(collection, out, envs=collection.envs, designs=False)
-    for old in out.glob("comparison_ahead*"):
-        old.unlink()
-    if any(ahead.horizon(env) > collection.horizon(env) for env in collection.envs):
-        written += comparison(ahead, out, envs=ahead.envs, methods=ahead.methods, designs=False, name="comparison_ahead")
-    print(f"{' '.join(collection.notes)} {', '.join(str(path) for path in written if path.suffix in ('.png', '.md'))}")
+    further = any(ahead.horizon(env) > collection.horizon(env) for env in collection.envs)
+    with own_files.published(out) as fresh:
+        written = comparison(collection, fresh, envs=collection.envs, designs=False)
+        if further:
+            written += comparison(ahead, fresh, envs=ahead.envs, methods=ahead.methods, designs=False, name="comparison_ahead")
+    if not further:
+        own_files.removed(out, {name: checksum for name, checksum in own_files.made(out) if name.startswith("comparison_ahead")})
+    shown = ", ".join(str(out / path.name) for path in written if path.suffix in (".png", ".md"))
+    print(f"{' '.join(collection.notes)} {shown}")
     return 0
 
 

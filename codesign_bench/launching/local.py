@@ -11,6 +11,7 @@ from types import FrameType
 from joblib import Parallel, delayed
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.signals import StopSignals
 from codesign_bench.launching.job import Children, Config, Ending, this_command
 from codesign_bench.simulation.processes import available_cores
 
@@ -61,6 +62,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         _asked.set()
+        StopSignals.latest = number
         for each in reversed(_stops):
             each()
 

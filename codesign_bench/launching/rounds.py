@@ -25,7 +25,7 @@ ROUNDS = (400_000, 2_000_000, 10_000_000, 50_000_000)
 class Bench(Sweep):
     """A sweep whose runs go on from round to round together."""
 
-    def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
+    def launch(self, launch: Launch, configs: Sequence[Config]) -> list[Ending]:
         runs = prepared(configs)
         rounds = rounds_of(runs)
         endings: list[Ending] = []

@@ -62,7 +62,7 @@ def _status(study: Path, run: re.Match[str], planned: dict[str, int]) -> RunStat
         state, reason = "stopped", "its process ended without a word; the run goes on from its last checkpoint"
     elif state == "done" and steps < until:
         state, reason = "stopped", "waits for its next round"
-    speed = row.get("steps_per_second") or None
+    speed = row["steps_per_second"] if row.get("steps_per_second", 0) > 0 else None
     left = (until - steps) / speed if speed and state != "done" else None
     names = (study.name, run["env"], run["method"], int(run["seed"]))
     return RunStatus(*names, state, steps, until, budget, speed, left, row.get("best_return"), reason, str(folder.path))

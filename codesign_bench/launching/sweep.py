@@ -8,6 +8,7 @@ from typing import Any
 from codesign_bench.configuration import hydra_initialised, plain
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import RunFolder
+from codesign_bench.experiment.signals import StopSignals
 from codesign_bench.launching import plan
 from codesign_bench.launching.job import Config, Ending, run_here, this_command
 
@@ -26,7 +27,7 @@ class Sweep:
         self.finished(ending)
         return ending
 
-    def launch(self, launch: Launch, configs: Sequence[Any]) -> list[Ending]:
+    def launch(self, launch: Launch, configs: Sequence[Config]) -> list[Ending]:
         return self.run(launch, prepared(configs))
 
     def run(self, launch: Launch, runs: Sequence[Config]) -> list[Ending]:
@@ -57,21 +58,20 @@ def run_sweep(overrides: list[str], sweep: Sweep) -> list[Ending]:
     return [job.return_value for batch in batches for job in batch]
 
 
-def prepared(configs: Sequence[Any]) -> list[dict[str, Any]]:
-    """Plain configurations. Refuses the sweep before anything runs if a run of it is impossible, or two of them are in one folder."""
+def prepared(configs: Sequence[Config]) -> list[Config]:
+    """The same configurations. Refuses the sweep before anything runs if a run of it is impossible, or two of them are in one folder."""
     from codesign_bench.experiment.runner import RunSetup
 
     if not configs:
         raise ConfigError("This sweep has no runs; name at least one method, environment and seed.")
     folders: set[Path] = set()
-    runs = [plain(config) for config in configs]
-    for config in runs:
+    for config in configs:
         RunSetup.of(config)
         path = RunFolder.of(config).path
         if path in folders:
             raise ConfigError(f"Two runs of this sweep would be in one folder, {path}; give each a study or a method.name of its own.")
         folders.add(path)
-    return runs
+    return list(configs)
 
 
 def say(ending: Ending) -> None:
@@ -90,7 +90,7 @@ def report(endings: Sequence[Ending]) -> int:
     print(f"{len(endings)} runs: {', '.join(f'{n} {state}' for state, n in counts.items() if n)}", file=sys.stderr)
     if counts["stopped"]:
         print("stopped; the same command goes on from there", file=sys.stderr)
-        return 130
+        return 128 + StopSignals.latest
     if counts["in use"]:
         print("some runs are in use by another process; the same command goes on with them when they are free", file=sys.stderr)
     return 1 if failed else 2 if counts["in use"] else 0

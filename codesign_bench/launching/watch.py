@@ -65,7 +65,7 @@ class Watch:
 
     def _line(self) -> str:
         runs, seconds = self._runs(), time.monotonic() - self._began
-        speed = (sum(run.steps for run in runs) - self._steps) / seconds
+        speed = (sum(run.steps for run in runs) - self._steps) / seconds if seconds > 0 else 0.0
         return f"{self._title}: {outlook(runs, self._until, speed)}"
 
 

@@ -1,7 +1,10 @@
 """Pictures and videos of designs, without a screen: EGL, or OSMesa where there is none."""
 
+import contextlib
+import mmap
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 from codesign_bench.arrays import Array
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
-from codesign_bench.errors import ConfigError, RenderError
+from codesign_bench.errors import ConfigError, DesignError, RenderError
 from codesign_bench.quiet import be_quiet
 from codesign_bench.tasks.base import Task
 
@@ -33,7 +36,10 @@ class Picture:
 
         self._mujoco = mujoco
         self.design, self.task = design, task
-        self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene, rendering=True))
+        try:
+            self.model = mujoco.MjModel.from_xml_string(to_mjcf(design, task.space, task.scene, rendering=True))
+        except ValueError as error:
+            raise DesignError(f"MuJoCo cannot build this design: {' '.join(str(error).split())[:200]}.") from None
         self.data = mujoco.MjData(self.model)
         self._renderer = _make_renderer(self.model, width, height)
         self._camera = mujoco.MjvCamera()
@@ -66,6 +72,8 @@ class Picture:
         self._renderer.close()
 
     def _pose(self, qpos: Array | None) -> tuple[Array, Array]:
+        if qpos is not None and np.shape(qpos) != (self.model.nq,):
+            raise DesignError(f"A pose has {np.size(qpos)} coordinates; allowed are {self.model.nq}, as this design has in its scene.")
         self.data.qpos[:] = self.model.qpos0 if qpos is None or not np.isfinite(qpos).all() else qpos
         self._mujoco.mj_forward(self.model, self.data)
         return self._extent()
@@ -92,16 +100,32 @@ def open_for_writing(path: str | Path) -> Path:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        existed = target.exists()
-        if existed and (content := target.read_bytes()) and MADE_BY.encode() not in content:
+        if target.exists() and not (target.is_file() and _made_here(target)):
             raise ConfigError(f"out is '{target}', which exists and was not made by this codesign-bench; allowed is another name.")
-        with open(target, "ab"):
+        with tempfile.TemporaryFile(dir=target.parent):
             pass
-        if not existed:
-            target.unlink()
     except OSError as error:
         raise RenderError(f"{target} cannot be written: {error.strerror}.") from None
     return target
+
+
+def _made_here(path: Path) -> bool:
+    """Whether a file holds our words, or nothing at all."""
+    with open(path, "rb") as file:
+        return os.fstat(file.fileno()).st_size == 0 or mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ).find(MADE_BY.encode()) >= 0
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A name to write under: the file takes its own when it is whole, and one that was there before stays until then."""
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except OSError as error:
+        raise RenderError(f"{path} cannot be written: {error.strerror or error}.") from None
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def save_png(path: Path, pixels: Array) -> None:
@@ -109,7 +133,8 @@ def save_png(path: Path, pixels: Array) -> None:
 
     about = PngImagePlugin.PngInfo()
     about.add_text("Software", MADE_BY)
-    Image.fromarray(pixels).save(path, pnginfo=about, optimize=True)
+    with _replaced(path) as temporary:
+        Image.fromarray(pixels).save(temporary, pnginfo=about, optimize=True)
 
 
 def save_video(path: Path, frames: Iterable[Array], fps: float) -> None:
@@ -117,14 +142,15 @@ def save_video(path: Path, frames: Iterable[Array], fps: float) -> None:
     import imageio_ffmpeg
 
     writer = None
-    for frame in frames:
-        if writer is None:
-            size, about = (frame.shape[1], frame.shape[0]), ["-metadata", f"comment={MADE_BY}"]
-            writer = imageio_ffmpeg.write_frames(str(path), size, fps=fps, quality=7, macro_block_size=2, output_params=about)
-            writer.send(None)
-        writer.send(np.ascontiguousarray(frame))
-    if writer is not None:
-        writer.close()
+    with _replaced(path) as temporary:
+        for frame in frames:
+            if writer is None:
+                size, about = (frame.shape[1], frame.shape[0]), ["-metadata", f"comment={MADE_BY}"]
+                writer = imageio_ffmpeg.write_frames(str(temporary), size, fps=fps, quality=7, macro_block_size=2, output_params=about)
+                writer.send(None)
+            writer.send(np.ascontiguousarray(frame))
+        if writer is not None:
+            writer.close()
 
 
 def _make_renderer(model: Any, width: int, height: int) -> Any:

@@ -29,6 +29,8 @@ Numbers = Array | float
 
 RAISE_BY = 0.05
 """Metres by which a body is lifted as long as it touches the ground at the start."""
+MOST_LIFTS = 400
+"""A body that still touches the ground after these is left there: nothing is that tall, and a configuration may say anything."""
 
 
 class Task(ABC):
@@ -97,7 +99,9 @@ class Task(ABC):
         height = 2 if self.scene.root == "free" else 1
         if start.height is not None:
             body.qpos[height] = start.height if body.design.start_height is None else body.design.start_height
-        while self.config.raise_from_ground and body.touches_ground() and body.qpos[height] < self.limits.max_height:
+        for _ in range(MOST_LIFTS if self.config.raise_from_ground else 0):
+            if not body.touches_ground() or body.qpos[height] >= self.limits.max_height:
+                break
             body.qpos[height] += RAISE_BY
 
     @abstractmethod

@@ -4,17 +4,23 @@ A launcher, because our runs are processes on cores of their own (or Slurm's, or
 because Hydra's own writes a file and composes every configuration before ours composes and checks them all.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, RangeSweep
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
+
+MOST_RUNS = 10_000
+"""Of a sweep."""
 
 
 class CodesignLauncher(Launcher):
@@ -28,7 +34,8 @@ class CodesignLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         launch = partial(import_module(f"codesign_bench.launching.{self._module}").launch, **self._settings)
-        configs = [self._context.config_loader.load_sweep_config(self._config, list(overrides)) for overrides in job_overrides]
+        composed = import_module("codesign_bench.launching.compositions").composed
+        configs = composed(self._context.config_loader, self._config, job_overrides)
         return [JobReturn(status=JobStatus.COMPLETED, _return_value=ending) for ending in self._sweep.launch(launch, configs)]
 
 
@@ -39,8 +46,24 @@ class CodesignSweeper(BasicSweeper):
         assert self.hydra_context is not None
         assert self.launcher is not None
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
-        (batch,) = self.split_arguments(parser.parse_overrides([*self._parse_config(), *arguments]), None)
+        overrides = parser.parse_overrides([*self._parse_config(), *arguments])
+        check_number(overrides)
+        (batch,) = self.split_arguments(overrides, None)
         return [self.launcher.launch(batch, initial_job_idx=0)]
+
+
+def check_number(overrides: Sequence[Override]) -> None:
+    """Counts the runs of a sweep before it is spelled out: a range may have a billion values."""
+    numbers = {}
+    for override in overrides:
+        if override.is_discrete_sweep():
+            value = override.value()
+            values = value.range() if isinstance(value, RangeSweep) else override.sweep_iterator()
+            numbers[override.get_key_element()] = sum(1 for _ in islice(values, MOST_RUNS + 1))
+    if math.prod(numbers.values()) > MOST_RUNS:
+        from codesign_bench.errors import ConfigError
+
+        raise ConfigError(f"This sweep has more than {MOST_RUNS:,} runs; name fewer values, or split it.")
 
 
 @dataclass

@@ -178,8 +178,8 @@ def test_methods_may_differ_from_each_other(tmp_path: Path) -> None:
     ("file", "content", "reason"),
     [
         ("config.yaml", None, "its config.yaml is missing or cannot be read"),
-        ("config.yaml", "a: [", "its config.yaml is missing or cannot be read"),
-        ("config.yaml", "- 1", "its config.yaml is missing or cannot be read"),
+        ("config.yaml", "a: [", "its config.yaml cannot be read as YAML"),
+        ("config.yaml", "- 1", "its config.yaml holds no configuration"),
         ("config.yaml", "seed: 1", "its config.yaml lacks env.name"),
         ("progress.csv", None, "it has no progress.csv yet"),
         ("progress.csv", "iteration,steps,return_mean\n1,50000,1\n", "goes to 50000 steps, beyond its budget of 40000"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, permutations
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -9,10 +11,12 @@ from matplotlib.figure import Figure
 from codesign_bench.analysis.drawing import View, draw
 from codesign_bench.analysis.robot import Robot
 from codesign_bench.analysis.symmetry import left_right_symmetry, mirror_symmetry, sibling_symmetry
-from codesign_bench.design.graph import BONE, Design
+from codesign_bench.design.graph import BONE, NODE_ARRAYS, Design
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
 from codesign_bench.paths import env_config
+from codesign_bench.simulation.episode import TransformSteps
+from codesign_bench.simulation.showing import random_design
 from codesign_bench.tasks import TASKS, Task, make_task
 
 
@@ -71,6 +75,49 @@ def test_siblings_are_matched_whatever_their_order() -> None:
     swapped = twice.with_attributes(attributes)
     pairs_of_children = 1 - np.sin(np.pi / 2 * 0.9) / 4
     assert sibling_symmetry(swapped) == pytest.approx((6 + 4 * pairs_of_children) / 10)
+
+
+def slow_sibling_symmetry(design: Design) -> float:
+    """Every way to match the children of two joints is tried."""
+    share = np.sin(np.pi / 2 * design.attributes)
+    features = np.column_stack([np.hypot(*share[:, :2].T) / np.sqrt(2), (share[:, 2:] + 1) / 2])
+    children: list[list[int]] = [[n for n in range(design.num_nodes) if design.parents[n] == node] for node in range(design.num_nodes)]
+
+    def size(node: int) -> int:
+        return 1 + sum(map(size, children[node]))
+
+    def match(u: int, v: int) -> tuple[float, int]:
+        best = (0.0, 0)
+        few, many = sorted((children[u], children[v]), key=len)
+        for chosen in permutations(many, len(few)):
+            found = [match(a, b) for a, b in zip(few, chosen, strict=True)]
+            best = max(best, (sum(score for score, _ in found), sum(pairs for _, pairs in found)))
+        return best[0] + 1 - float(np.abs(features[u] - features[v]).mean()), best[1] + 1
+
+    scores = []
+    for siblings in children:
+        for u, v in combinations(siblings, 2):
+            score, pairs = match(u, v)
+            scores.append(score / (size(u) + size(v) - pairs))
+    return float(np.mean(scores))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_match_is_the_best_of_all(seed: int) -> None:
+    task = make_task("locomotion3d")
+    rng = np.random.default_rng(seed)
+    design = random_design(task, rng, TransformSteps(4, 3))
+    assert sibling_symmetry(design) == pytest.approx(slow_sibling_symmetry(design), abs=1e-12)
+
+
+def test_designs_of_hundreds_of_bodies_are_not_measured() -> None:
+    """Nine limbs with nine limbs each have more matches than anybody can wait for; as many bodies as are measured do not take long."""
+    for limbs, known in ((13, True), (14, False)):
+        parents = np.array([-1, *[0] * limbs, *[1 + i % limbs for i in range(limbs * 14)]])
+        nodes = len(parents)
+        arrays = {name: np.zeros((nodes, width)) for name, width in NODE_ARRAYS.items()}
+        design = Design(parents, **{**arrays, "axis": np.ones((nodes, 3))})
+        assert np.isfinite(sibling_symmetry(design)) == known
 
 
 def test_mirror_symmetry_of_a_straight_swimmer_in_any_direction() -> None:

@@ -94,7 +94,7 @@ def test_everything_is_made_without_simulating(results: Path, tmp_path: Path, mo
         assert r"\begin{tabular}" in (tmp_path / f"{name}.tex").read_text()
     index = (tmp_path / "index.md").read_text()
     assert all(name in index for name in (*NAMES, *TABLES))
-    assert not list(tmp_path.glob(".*"))
+    assert [path.name for path in tmp_path.glob(".*")] == [".made"]
     assert "from 16 runs" in capsys.readouterr().out
 
 
@@ -299,6 +299,17 @@ def test_what_it_did_not_make_is_not_written_over(results: Path, tmp_path: Path)
     (tmp_path / "thesis.tex").unlink()
     for _ in range(2):
         assert command.main(arguments) == 0
+    (tmp_path / "overview.png").write_text("mine")
+    with pytest.raises(ConfigError, match=r"overview.png was not made by this command, or was changed since"):
+        command.main(arguments)
+    assert (tmp_path / "overview.png").read_text() == "mine"
+
+
+def test_figures_of_a_version_without_a_list(results: Path, tmp_path: Path) -> None:
+    arguments = [f"results={results}", "study=study", f"out={tmp_path}", "only=diagrams", "formats=png"]
+    assert command.main(arguments) == 0
+    (tmp_path / ".made").unlink()
+    assert command.main(arguments) == 0
 
 
 def test_parts_for_which_a_study_has_nothing(results: Path, tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_descent(tmp_path: Path) -> None:
     assert genealogy.champion == 4
     assert genealogy.lineage(4) == [0, 3, 4]
     assert genealogy.lineage(2) == [2]
-    assert genealogy.parent(6) == 3
-    assert genealogy.parent(0) is None
+    assert genealogy.parents[6] == 3
+    assert genealogy.parents[0] is None
     assert genealogy.designs[3] == random_design(TASK, 3, np.random.default_rng(3))
 
 

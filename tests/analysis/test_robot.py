@@ -60,7 +60,7 @@ def test_a_stored_design_keeps_the_bounds_that_a_method_widened(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("content", "part"),
-    [(b"", "JSON"), (b"\xff\xfe", "JSON"), (b"[]", "format"), (b'{"format": 1}', "format"), (b'{"format": 2}', "space is None")],
+    [(b"", "JSON"), (b"\xff\xfe", "UTF-8"), (b"[]", "format"), (b'{"format": 1}', "format"), (b'{"format": 2}', "space is None")],
 )
 def test_a_file_that_holds_no_design_is_named(tmp_path: Path, content: bytes, part: str) -> None:
     (tmp_path / "a.json").write_bytes(content)

@@ -9,6 +9,7 @@ import pytest
 
 from codesign_bench.analysis.collect import collect
 from codesign_bench.analysis.tuning import searched, shares, table
+from codesign_bench.commands import figures as command
 from tests.analysis.study import write_run
 
 CURVES = {("nge", "paper"): (10.0, 2.0), ("nge", "values"): (6.0, 4.0), ("ess", "paper"): (1.0, -1.0), ("ess", "updates"): (2.0, -2.0)}
@@ -53,3 +54,10 @@ def test_who_is_not_at_the_end_does_not_take_part(results: Path) -> None:
 def test_a_study_of_one_track_was_no_search(tmp_path: Path) -> None:
     write_run(tmp_path, "transform2act", "gap", study="plain")
     assert searched(collect(tmp_path, "plain")) == []
+
+
+def test_the_figures_of_a_search_have_its_table(results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command.main(["study=tuning", f"results={results}", "only=tuning", "out=made"]) == 0
+    assert "**0.80**" in (tmp_path / "made" / "tuning.md").read_text()
+    assert (tmp_path / "made" / "tuning.csv").is_file()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 
+from codesign_bench.analysis import export
 from codesign_bench.analysis.champions import design_process
 from codesign_bench.analysis.collect import collect
 from codesign_bench.commands import export as command
-from codesign_bench.errors import ConfigError
+from codesign_bench.errors import ConfigError, StorageError
+from codesign_bench.own_files import checksum
 from tests.experiment.tiny import folder_of, run, tiny
 
 
@@ -89,3 +93,58 @@ def test_runs_in_an_export_are_not_deleted(exported: tuple[Path, Path, str]) -> 
     with pytest.raises(ConfigError, match=r"which holds README.md, not written by export"):
         command.main(arguments)
     assert notes.read_text() == "My notes."
+
+
+@pytest.mark.parametrize("kind", ["empty folder", "link", "link to a folder", "pipe"])
+def test_what_is_no_file_is_not_lost_either(exported: tuple[Path, Path, str], tmp_path: Path, kind: str) -> None:
+    source, _, study = exported
+    mine, place = tmp_path / "out", tmp_path / "out" / "mine"
+    arguments = [f"results={source.parents[3]}", f"study={study}", f"out={mine}"]
+    assert command.main(arguments) == 0
+    if kind == "empty folder":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        (tmp_path / "precious").mkdir()
+        place.symlink_to(tmp_path / ("precious" if kind == "link to a folder" else "nowhere"))
+    with pytest.raises(ConfigError, match="which holds mine, not written by export"):
+        command.main(arguments)
+    assert place.is_symlink() or place.exists()
+
+
+def test_a_list_that_names_files_elsewhere(exported: tuple[Path, Path, str], tmp_path: Path) -> None:
+    """An export that a stranger sent: its list must not lead to the removal of anything outside of it."""
+    source, _, study = exported
+    out, precious = tmp_path / "out", tmp_path / "precious"
+    arguments = [f"results={source.parents[3]}", f"study={study}", f"out={out}"]
+    assert command.main(arguments) == 0
+    precious.write_text("mine")
+    listed = json.loads((out / "export.json").read_text())
+    for name in ("../precious", str(precious)):
+        listed[name] = checksum(precious)
+    (out / "export.json").write_text(json.dumps(listed))
+    assert command.main(arguments) == 0
+    assert precious.read_text() == "mine"
+
+
+def test_a_run_that_begins_while_an_export_is_replaced_is_kept(
+    exported: tuple[Path, Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, _, study = exported
+    out = tmp_path / "out"
+    arguments = [f"results={source.parents[3]}", f"study={study}", f"out={out}"]
+    assert command.main(arguments) == 0
+    readme = export._readme
+
+    def meanwhile(*arguments: Any) -> str:
+        (out / "gap").mkdir()
+        (out / "gap" / "progress.csv").write_text("mine")
+        return readme(*arguments)
+
+    monkeypatch.setattr(export, "_readme", meanwhile)
+    with pytest.raises(StorageError, match=r"something was put there meanwhile: it is now .*gap"):
+        command.main(arguments)
+    (kept,) = tmp_path.rglob("gap/progress.csv")
+    assert kept.read_text() == "mine"
+    assert (out / "export.json").is_file()

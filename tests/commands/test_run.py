@@ -74,6 +74,15 @@ def started(config: dict[str, Any], *arguments: str) -> Iterator[subprocess.Pope
         (["results=null"], "results is None; allowed is text."),
         (["method=null"], "method"),
         (["budget=[1"], "budget=[1"),
+        (["sampler.groups=1000"], "sampler.groups is 1000; allowed are whole numbers from 1 to 64."),
+        (["method.ppo.shards=1000"], "method.ppo.shards is 1000; allowed are whole numbers from 1 to 64; this machine has "),
+        (["method.ppo.shards=5", "method.ppo.minibatch=4"], "method.ppo.shards is 5; allowed are whole numbers from 1 to 4; "),
+        (["evaluation.episodes=5M"], "evaluation.episodes is 5000000; allowed are whole numbers from 1 to 10,000."),
+        (["env.max_steps=1"], "budget.batch is 50000 and env.max_steps 1, which makes 50,000 slots; allowed are at most 10,000 of them."),
+        (["budget.batch=5e9", "budget.steps=5e9"], "budget.batch is 5000000000; allowed are at most 10,000,000, as a batch is held"),
+        (["method=nge", "budget.population=5M", "budget.steps=1e11"], "budget.population is 5000000; allowed are whole numbers from 1 to "),
+        (["-m", "seed=range(0,1000000000)"], "This sweep has more than 10,000 runs"),
+        (["-m", "seed=range(0,200)", "method.ppo.clip=range(0,100,1)"], "This sweep has more than 10,000 runs"),
     ],
 )
 def test_refusals(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
 
+from codesign_bench.design import mjcf
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.tasks import make_task
@@ -299,3 +302,20 @@ def test_rendering_variant_moves_the_same(name: str) -> None:
         states.append(np.concatenate([data.qpos, data.qvel]))
     assert np.isfinite(states[0]).all()
     np.testing.assert_array_equal(states[0], states[1])
+
+
+@pytest.mark.parametrize("name", ["locomotion2d", "swimmer"])
+def test_the_text_does_not_depend_on_what_was_written_before(name: str) -> None:
+    """A bone without a start extension begins at 0.0 or -0.0, as it points; they are equal, so what is remembered for one is found for
+    the other, and a run that was resumed would leave other files than one that was not."""
+    task = make_task(name)
+    space = replace(task.space, lower=(*task.space.lower[:4], 0.0))
+    attributes = np.where(space.tunable(task.initial_design), np.array([0.5, 0.5, 0.0, 0.0, -1.0]), 0.0)
+    one, other = (task.initial_design.with_attributes(attributes * sign) for sign in ([1, 1, 1, 1, 1], [-1, -1, 1, 1, 1]))
+    alone = []
+    for design in (one, other):
+        mjcf._joined.cache_clear()
+        alone.append(to_mjcf(design, space, task.scene))
+    mjcf._joined.cache_clear()
+    assert [to_mjcf(design, space, task.scene) for design in (one, other)] == alone
+    assert "-0.0 " not in alone[0] + alone[1]

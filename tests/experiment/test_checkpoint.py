@@ -50,11 +50,73 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     assert warnings == []
 
 
+NUMPY = [
+    np.arange(6.0).reshape(2, 3).T,
+    np.zeros((0, 3), np.float32),
+    np.array([True, False]),
+    np.array(2**63 + 1, np.uint64),
+    np.float64(0.1),
+    np.int32(-7),
+    np.random.default_rng(0).bit_generator.state,
+    np.random.Generator(np.random.MT19937(3)).bit_generator.state,
+    np.arange(5)[::-1],
+]
+
+
+@pytest.mark.parametrize("value", NUMPY, ids=lambda value: type(value).__name__)
+def test_arrays_and_numbers_of_numpy_are_loaded_as_they_were(tmp_path: Path, value: Any) -> None:
+    save(tmp_path, 10, {"here": [value, (value,)]}, "hash")
+    state, _ = load_latest(tmp_path, "hash")
+    assert difference(state, {"here": [value, (value,)]}) is None
+    if isinstance(value, np.ndarray):
+        assert state is not None
+        assert state["here"][0].flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (Path("x"), "PosixPath"),
+        (np.array(["text"]), "ndarray"),
+        (np.array([None]), "ndarray"),
+        (np.random.default_rng(0), "Generator"),
+        (lambda: None, "function"),
+    ],
+)
+def test_what_cannot_be_loaded_is_not_saved_and_its_key_is_named(tmp_path: Path, value: Any, kind: str) -> None:
+    """Found by the first save, not by whoever wants to go on."""
+    save(tmp_path, 10, {"steps": 10}, "hash")
+    with pytest.raises(CheckpointError) as error:
+        save(tmp_path, 20, {"steps": 20, "method": {"good": 1.0, "parts": [0, {"bad": value}]}}, "hash")
+    assert_one_sentence(error.value, f"cannot be saved: method.parts[1].bad is of type {kind}; allowed are tensors")
+    assert load_latest(tmp_path, "hash") == ({"steps": 10}, [])
+
+
 def test_two_are_kept_and_no_temporary_file(tmp_path: Path) -> None:
     for steps in (90, 100, 1000, 20000):
         save(tmp_path, steps, {"steps": steps}, "hash")
     assert names(tmp_path) == ["000000001000.ckpt", "000000020000.ckpt"]
     assert load_latest(tmp_path, "hash")[0] == {"steps": 20000}
+
+
+def test_files_of_others_are_neither_loaded_nor_removed(tmp_path: Path) -> None:
+    save(tmp_path, 90, {"steps": 90}, "hash")
+    mine = ["backup.ckpt", "000000000090 (copy).ckpt", "99.ckpt"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    for steps in (100, 1000, 20000):
+        save(tmp_path, steps, {"steps": steps}, "hash")
+    assert names(tmp_path) == sorted(["000000001000.ckpt", "000000020000.ckpt", *mine])
+    assert load_latest(tmp_path, "hash") == ({"steps": 20000}, [])
+
+
+def test_a_damaged_one_ahead_does_not_take_the_place_of_a_good_one(tmp_path: Path) -> None:
+    """A run that went back before its newest checkpoint keeps two good ones on its way to it."""
+    for steps in (90, 100):
+        save(tmp_path, steps, {"steps": steps}, "hash")
+    (tmp_path / "000000000100.ckpt").write_bytes(b"damaged")
+    save(tmp_path, 95, {"steps": 95}, "hash")
+    assert names(tmp_path) == ["000000000090.ckpt", "000000000095.ckpt", "000000000100.ckpt"]
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:

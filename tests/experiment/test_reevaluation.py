@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,12 @@ def test_a_stopped_training_leaves_the_fresh_episodes(
     assert "the same command goes on from there" in capsys.readouterr().err
 
 
+def test_a_stopped_training_exits_as_a_stopped_run_does(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "run", lambda *_: "stopped")
+    monkeypatch.setattr(StopSignals, "latest", signal.SIGTERM)
+    assert command.main([f"run={finished}", "episodes=2", "train=200", "workers=0"]) == 143
+
+
 def test_the_command(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main([f"run={finished}", "episodes=2", "train=200", "batch=200", "workers=0"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -187,7 +194,7 @@ def test_what_is_impossible_is_said_before_anything_is_done(finished: Path) -> N
         again(finished, train=333)
     for file in (finished / "checkpoints").iterdir():
         file.unlink()
-    with pytest.raises(ConfigError, match="has no checkpoint yet"):
+    with pytest.raises(ConfigError, match="is an export, without checkpoints"):
         again(finished)
     assert set(contents(finished)) < set(before)
 

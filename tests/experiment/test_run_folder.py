@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +19,19 @@ from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import outcome
-from codesign_bench.experiment.run_folder import RunDiffers, RunFolder, RunInUse, Table, Tables, configuration_hash, write_atomically
+from codesign_bench.experiment.run_folder import (
+    RunDiffers,
+    RunFolder,
+    RunInUse,
+    RunMoved,
+    Table,
+    Tables,
+    configuration_hash,
+    write_atomically,
+)
 from codesign_bench.experiment.tracking import Tracker
 from tests.experiment.tiny import changed, contents, folder_of, run, status_of, tiny
+from tests.experiment.toy import Toy
 from tests.reference.sentences import assert_one_sentence
 
 Toys = Callable[..., dict[str, Any]]
@@ -125,6 +136,42 @@ def test_a_folder_that_turns_read_only(toy: Toys, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CodesignError) as error:
         runner.run(config)
     assert_one_sentence(error.value, "Read-only file system")
+
+
+@pytest.mark.parametrize("begun_anew", [True, False])
+@pytest.mark.parametrize("how", ["works on", "is stopped", "crashes"])
+def test_a_folder_that_is_moved_while_its_run_is_alive(
+    toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun_anew: bool, how: str
+) -> None:
+    """The same command may begin a fresh run in its place: nothing of the first one gets into that, and each goes on as its own."""
+    expected, config = run(toy(results=str(tmp_path / "expected"))), toy()
+    moved = changed(config, results=str(tmp_path / "moved"))
+    iterate, folders = Toy.iterate, []
+
+    def move(self: Toy) -> Any:
+        found = iterate(self)
+        if self.iterations == 2 and not folders:
+            folder_of(moved).parent.mkdir(parents=True)
+            folders.append(folder_of(config).rename(folder_of(moved)))
+            if begun_anew:
+                expected.must_equal(run(config), "a run in the place of one that was moved")
+                folders.append(contents(folder_of(config)))
+            if how == "is stopped":
+                signal.raise_signal(signal.SIGTERM)
+            if how == "crashes":
+                raise MemoryError
+        return found
+
+    monkeypatch.setattr(Toy, "iterate", move)
+    with pytest.raises(RunMoved) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, f"The run folder {folder_of(config)} was moved, removed or replaced", "the same command")
+    if begun_anew:
+        assert contents(folder_of(config)) == folders[1]
+    else:
+        assert not folder_of(config).exists()
+    assert (status_of(moved)["status"], status_of(moved)["steps"]) == ("running", 40)
+    expected.must_equal(run(moved), "a run that went on where its folder was moved to")
 
 
 # ---- status ----------------------------------------------------------------------------------------------------------
@@ -400,10 +447,11 @@ def test_tables_are_cut_back_on_resume(toy: Toys, tmp_path: Path, monkeypatch: p
     for path in tables.iterdir():
         with open(path, "ab") as file:
             file.write(b"7,8")
-    (tables / "left_over.csv").write_text("from nowhere")
-    resumed = run(config)
-    expected.must_equal(resumed, "a run that crashed between its rows and their checkpoint")
-    assert {path.name for path in tables.iterdir()} == {"learning.csv", "slots.csv", "second.csv"}
+    (tables / "mine.csv").write_text("somebody's")
+    run(config)
+    assert (tables / "mine.csv").read_text() == "somebody's"
+    (tables / "mine.csv").unlink()
+    expected.must_equal(outcome(config), "a run that crashed between its rows and their checkpoint")
 
 
 @pytest.mark.parametrize("damage", ["missing", "shortened"])
@@ -430,12 +478,13 @@ def test_tables_begin_with_their_first_rows(tmp_path: Path) -> None:
     resumed = Tables(tmp_path / "tables", lengths)
     resumed.append({"a": [{"x": 4, "y": 0.4}]})
     assert (tmp_path / "tables" / "a.csv").read_bytes() == b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n"
-    assert not (tmp_path / "tables" / "b.csv").exists()
+    resumed.append({"b": [{"z": "m"}]})
+    assert (tmp_path / "tables" / "b.csv").read_bytes() == b"z\r\nm\r\n"
     with pytest.raises(ValueError, match=r"A row of a\.csv has the columns x; they must be x, y"):
         resumed.append({"a": [{"x": 5}]})
     with pytest.raises(ValueError, match="allowed are lower-case letters"):
         resumed.append({"../a": [{"x": 5}]})
-    assert resumed.lengths == {"a": len(b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n")}
+    assert resumed.lengths == {"a": len(b"x,y\r\n1,0.1\r\n2,0.2\r\n4,0.4\r\n"), "b": len(b"z\r\nm\r\n")}
 
 
 def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,6 +521,23 @@ def test_results_without_a_checkpoint_are_never_begun_anew(toy: Toys) -> None:
         runner.run(config)
     assert_one_sentence(error.value, "has results, but no checkpoint")
     assert contents(folder_of(config)) == before
+
+
+@pytest.mark.parametrize("status", [None, "{", "{}"])
+def test_rows_without_checkpoint_and_status_are_never_begun_anew(toy: Toys, status: str | None) -> None:
+    """Somebody's progress.csv, or a run whose other files were lost."""
+    config = toy()
+    run(changed(config, budget={"until": 80}))
+    folder = folder_of(config)
+    for path in [*(folder / "checkpoints").iterdir(), folder / "status.json"]:
+        path.unlink()
+    if status is not None:
+        (folder / "status.json").write_text(status)
+    rows = (folder / "progress.csv").read_bytes()
+    with pytest.raises(RunDiffers) as error:
+        runner.run(config)
+    assert_one_sentence(error.value, "has results, but no checkpoint")
+    assert (folder / "progress.csv").read_bytes() == rows
 
 
 def test_a_run_goes_on_with_the_versions_that_it_was_made_with(toy: Toys) -> None:

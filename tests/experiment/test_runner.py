@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import math
 import os
 import signal
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from codesign_bench.experiment.method import Agent, Context
 from codesign_bench.experiment.run_folder import configuration_hash
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
+from codesign_bench.experiment.tracking import Display
 from codesign_bench.learning.ppo import LearningError
 from codesign_bench.learning.shards import Shard
 from codesign_bench.simulation.budget import Ledger
@@ -155,6 +158,40 @@ def test_when_an_evaluation_is_due(toy: Toys, every: int, steps: list[int]) -> N
     config = toy(budget={"evaluate_every": every})
     run(config)
     assert [int(row["steps"]) for row in rows_of(config)] == steps
+
+
+def test_the_bar_is_at_the_steps_that_are_saved(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped while the second evaluation is on its way: 80 steps are charged, 40 are saved."""
+    shown: list[int] = []
+    evaluated: list[int] = []
+
+    def stopping(*arguments: Any) -> Any:
+        evaluated.append(1)
+        if len(evaluated) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(runner, "evaluate", stopping)
+    monkeypatch.setattr(Display, "update", lambda self, done: shown.append(done))
+    config = toy()
+    assert runner.run(config) == "stopped"
+    assert (status_of(config)["steps"], shown) == (40, [40])
+
+
+@pytest.mark.parametrize("clock", [[0.0], [1e9, 0.0], [0.0, 1e8, -1e8, 3e8]], ids=["stands still", "goes back", "jumps"])
+def test_clocks_that_cannot_be_trusted(toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    """All that a row says of time is a number, and the rest of it is as ever."""
+    expected = run(toy(results=str(tmp_path / "expected")))
+    times = itertools.chain(clock, itertools.cycle(clock[-3:]))
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    monkeypatch.setattr(time, "time", lambda: next(times))
+    config = toy()
+    for until in (80, 160):
+        found = run(changed(config, budget={"until": until}))
+    expected.must_equal(found, "a run with such a clock")
+    for row in rows_of(config):
+        assert 0 <= float(row["seconds"]) < math.inf
+        assert 0 <= float(row["steps_per_second"]) < math.inf
 
 
 # ---- reopening -------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codesign_bench import own_files
 from codesign_bench.analysis.collect import collect
 from codesign_bench.launching.comparison import in_common, main
 from tests.analysis.study import write_run
@@ -58,6 +59,11 @@ def test_all_seeds_stay_when_one_of_each_method_is_ahead(tmp_path: Path) -> None
     assert "Compared at 20,000 steps" in (figures / "final_returns.md").read_text()
     assert "Compared at 40,000 steps" in (figures / "comparison_ahead_returns.md").read_text()
     assert (figures / "comparison_ahead.png").exists()
+    (figures / "comparison_ahead_of_time.txt").write_text("mine")
+    for method in ("nge", "transform2act"):
+        write_run(tmp_path, method, seed=0, returns=[1, 2], designs=False)
+    main([str(tmp_path), "study"])
+    assert [path.name for path in figures.glob("comparison_ahead*")] == ["comparison_ahead_of_time.txt"]
 
 
 def test_a_run_that_failed_keeps_nobody_waiting(tmp_path: Path) -> None:
@@ -65,8 +71,8 @@ def test_a_run_that_failed_keeps_nobody_waiting(tmp_path: Path) -> None:
         for seed in range(3):
             write_run(tmp_path, method, seed=seed, designs=False)
     write_run(tmp_path, "nge", seed=1, returns=[1], status="failed", designs=False)
-    (tmp_path / "study" / "figures").mkdir()
-    (tmp_path / "study" / "figures" / "comparison_ahead.png").write_text("of an earlier moment")
+    with own_files.published(tmp_path / "study" / "figures") as fresh:
+        (fresh / "comparison_ahead.png").write_text("of an earlier moment")
     found = in_common(collect(tmp_path, "study"))
     assert (found.horizon("gap"), len(found.runs)) == (40_000, 5)
     assert "It has 10,000 steps; the comparison is at 40,000." in [item.reason for item in found.left_out]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,8 @@ from codesign_bench.commands.status import main
 from codesign_bench.experiment.run_folder import RunFolder, Table
 from codesign_bench.launching import plan
 from codesign_bench.launching.status import RunStatus, duration, statuses, table
-from codesign_bench.launching.watch import outlook
-from tests.experiment.tiny import changed, folder_of, run
+from codesign_bench.launching.watch import Watch, outlook
+from tests.experiment.tiny import changed, folder_of, run, tiny
 
 Toys = Callable[..., dict[str, Any]]
 
@@ -107,6 +108,13 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 RUN = RunStatus("s", "gap", "m", 0, "running", 300, 400, 1000, 10.0, 10.0, None, "", "p")
+
+
+def test_a_clock_that_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    with Watch([tiny(tmp_path)], "round 1 of 1"):
+        pass
+    assert "0 of 1 runs, 0 of 800 steps; the speed is known when" in capsys.readouterr().err
 
 
 def test_the_outlook() -> None:

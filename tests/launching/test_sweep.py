@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 
 from codesign_bench import cli
 from codesign_bench.commands import bench as command
 from codesign_bench.commands import run as program
-from codesign_bench.configuration import load_config, searches, swept_values
+from codesign_bench.configuration import load_config, plain, searches, swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import RunSetup
-from codesign_bench.launching import local, plan
+from codesign_bench.experiment.signals import StopSignals
+from codesign_bench.launching import compositions, local, plan, sweep
 from codesign_bench.launching import rounds as bench
 from codesign_bench.launching.job import Config, Ending, run_here
 from codesign_bench.launching.local import stopped_by_signals
@@ -74,6 +76,54 @@ def test_a_searched_value_names_its_runs() -> None:
     names = {run["method"]["name"]: run["method"]["execution"]["gnn"] for run in runs}
     sizes = ([32] * 3, [64] * 3, [128] * 3, [256] * 3)
     assert names == {f"transform2act_execution_gnn_{'-'.join(map(str, size))}": size for size in sizes}
+
+
+SWEEPS = {
+    "seeds": ["seed=range(0,4)", "env=gap", "budget=smoke"],
+    "groups and seeds": ["env=gap,swimmer", "method=transform2act,nge", "seed=0,3,7"],
+    "values of all kinds": ["method.ppo.clip=0.1,0.2", "study=a,'b c'", "tensorboard=true,false", "env.reward.alive=1,1.5e0", "seed=0,1"],
+    "lists and nothing": ["method.execution.gnn=[8,8],[16]", "workers=null,2", "seed=0,1"],
+    "values that others refer to": ["env.discount=0.9,0.99", "budget.steps=100000,200000", "seed=0,1"],
+    "interpolations": ["evaluation.episodes=1,2", "seed='${evaluation.episodes}',7"],
+    "names of runs": ["experiment=search/transform2act/policy_lr", "env=gap", "seed=0,1"],
+    "parts of what others refer to": ["experiment=search/transform2act/execution_gnn", "env=gap", "seed=0,1"],
+    "added and removed": ["+env.reward.extra=1,2", "~method.label", "seed=0,1"],
+}
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_configurations_are_those_that_hydra_composes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slow way is Hydra's own, for every run."""
+    jobs: list[dict[str, Any]] = []
+
+    def slowly(loader: Any, config: Any, overrides: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        jobs.extend(plain(loader.load_sweep_config(config, list(each))) for each in overrides)
+        return jobs
+
+    monkeypatch.setattr(sweep, "prepared", list)
+    fast = listed(*SWEEPS[name])
+    monkeypatch.setattr(compositions, "composed", slowly)
+    assert listed(*SWEEPS[name]) == jobs
+    assert [json.dumps(run) for run in fast] == [json.dumps(run) for run in jobs], "values, types and order"
+    assert len(jobs) > 2
+
+
+@pytest.mark.parametrize(
+    ("overrides", "times"), [(["seed=range(0,300)"], 1), (["seed=0,1,2", "env=gap,swimmer", "evaluation.episodes=1,2"], 2)]
+)
+def test_hydra_composes_once_for_each_choice_of_files(monkeypatch: pytest.MonkeyPatch, overrides: list[str], times: int) -> None:
+    composed: list[int] = []
+    load = ConfigLoaderImpl.load_sweep_config
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        composed.append(1)
+        return load(self, *arguments)
+
+    monkeypatch.setattr(sweep, "prepared", list)
+    monkeypatch.setattr(ConfigLoaderImpl, "load_sweep_config", counted)
+    runs = listed(*overrides)
+    assert len(composed) == times
+    assert len({id(part) for run in runs for part in (run["env"], run["method"])}) == 2 * times, "they share what they have in common"
 
 
 SEARCHES = {
@@ -239,6 +289,14 @@ def test_a_signal_before_the_jobs_begin_is_not_lost(tmp_path: Path, monkeypatch:
         pass
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_sweep_exits_as_its_signal_says(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    monkeypatch.setattr(StopSignals, "latest", signal.SIGUSR1)
+    with stopped_by_signals(lambda: None):
+        signal.raise_signal(number)
+    assert report([Ending("a/d", "stopped")]) == 128 + number
+
+
 @pytest.mark.parametrize("how", ["a signal at the last moment", "a run in use"])
 def test_nobody_gets_more_steps_while_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     config = tiny(tmp_path)
@@ -284,11 +342,11 @@ def _plan_some(results: Path, first: int) -> None:
 def test_sweeps_into_one_study_at_the_same_time_lose_nothing_of_the_plan(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     sweeps = [context.Process(target=_plan_some, args=(tmp_path, first)) for first in (0, 100)]
-    for sweep in sweeps:
-        sweep.start()
-    for sweep in sweeps:
-        sweep.join()
-    assert [sweep.exitcode for sweep in sweeps] == [0, 0]
+    for each in sweeps:
+        each.start()
+    for each in sweeps:
+        each.join()
+    assert [each.exitcode for each in sweeps] == [0, 0]
     assert len(plan.read(tmp_path / "default")) == 40
 
 
@@ -306,7 +364,7 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert report([done, Ending("a/c", "failed", "It broke.", "one\ntwo")]) == 1
     assert capsys.readouterr().err == "\nfailed: a/c\n  It broke.\n  | one\n  | two\n2 runs: 1 done, 1 failed\n"
-    assert report([done, Ending("a/d", "stopped")]) == 130
+    assert report([done, Ending("a/d", "stopped")]) == 128 + StopSignals.latest
     assert capsys.readouterr().err.splitlines() == ["2 runs: 1 done, 1 stopped", "stopped; the same command goes on from there"]
 
 

@@ -101,7 +101,7 @@ def _tables(drawing: Drawing) -> list[Path]:
 
 def _tuning(drawing: Drawing) -> list[Path]:
     out = drawing.config.folder
-    return [*tables.write(tuning.table(drawing.collection), out), tables.write_csv(tuning.shares(drawing.collection), out, "tuning")]
+    return [*write(tuning.table(drawing.collection), out), write_csv(tuning.shares(drawing.collection), out, "tuning")]
 
 
 def _against(drawing: Drawing) -> list[Path]:

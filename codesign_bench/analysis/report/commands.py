@@ -11,6 +11,7 @@ from codesign_bench.analysis.reading import PAPER
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import deciding, differences
+from codesign_bench.paths import options_of
 from codesign_bench.structured import merged
 
 PARTS = ("env", "method", "budget", "evaluation", "sampler")
@@ -37,6 +38,9 @@ def command_of(run: Run) -> str:
 
 @cache
 def _usual(method: str, env: str, budget: str, *others: str) -> Mapping[str, Any] | None:
+    """Of names that there are: those of a stranger's configuration are no words for Hydra."""
+    if not all(name in options_of(group) for group, name in (("method", method), ("env", env), ("budget", budget))):
+        return None
     try:
         return deciding(load_config("config", [f"method={method}", f"env={env}", f"budget={budget}", *others]))
     except ConfigError:
