@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -95,6 +95,8 @@ class PPO:
         """All passes over one batch. `recompute`: ratios are to the policy with its inputs as they are now, not as it acted."""
         taken = Taken(steps, rollout.actions, rollout.log_prob.ravel())
         settled = self.design_credit.settle(rollout, taken) if self.config.credit == "stages" else None
+        if settled is not None and not len(settled.learned):  # a few design steps, all of which wait for their episodes to end
+            return Losses(*[0.0] * len(fields(Losses)))
         taken = taken if settled is None else settled.taken
         batch, stage = self._load(taken), taken.steps.stage
         if recompute:

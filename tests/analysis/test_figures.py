@@ -24,8 +24,8 @@ from codesign_bench.commands import figures as command
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError, StorageError
 from codesign_bench.paths import options_of
-from codesign_bench.tasks import TASKS
 from tests.analysis.study import write_run
+from tests.reference.specification import TASKS
 
 NAMES = ("comparison", "ablation", "jsmlp", "random_agents", "joint_index", "overview", "final_returns", "pairs", "aggregate")
 TABLES = (
