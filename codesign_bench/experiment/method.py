@@ -117,6 +117,10 @@ class Method(ABC):
     def iteration_steps(budget: Budget) -> int:
         """Charged steps of one iteration or generation."""
 
+    @staticmethod
+    def check(config: Any, task: Task) -> None:  # noqa: B027
+        """Raises an error in one sentence where a method of this configuration cannot take the task; nothing is written then."""
+
     @abstractmethod
     def __init__(self, config: Any, context: Context) -> None: ...
 

@@ -1,4 +1,6 @@
-"""What methods share whose policy designs a robot in every episode: their slots, and how many designs a batch has seen."""
+"""What methods share whose policy designs a robot in every episode: their start, their slots, their designs."""
+
+from typing import Literal
 
 import numpy as np
 
@@ -8,6 +10,13 @@ from codesign_bench.simulation.episode import Stage, TransformSteps
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
 from codesign_bench.tasks.base import Task
+
+Start = Literal["initial", "expert"]
+
+
+def started(task: Task, start: Start) -> Task:
+    """The task with the design that episodes begin with."""
+    return task.with_expert() if start == "expert" else task
 
 
 def transforming_groups(task: Task, steps: TransformSteps, context: Context, inner_iterations: int) -> list[Group]:

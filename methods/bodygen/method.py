@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method, part_of_batch
-from codesign_bench.experiment.transforming import new_designs, transforming_groups
+from codesign_bench.experiment.transforming import Start, new_designs, started, transforming_groups
 from codesign_bench.learning.actor_critic import StageCritic
 from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.learning.mosat import MoSATConfig
@@ -19,6 +19,7 @@ from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.structured import Count, Natural, Positive
+from codesign_bench.tasks.base import Task
 from methods.bodygen.networks import EncoderConfig, GNNConfig, policy_of, values_of
 
 
@@ -51,7 +52,7 @@ class HeadConfig:
 
 @dataclass(frozen=True)
 class BodyGenConfig:
-    start: Literal["initial", "expert"]
+    start: Start
     skeleton: SkeletonConfig
     attribute: AttributeConfig
     execution: ExecutionConfig
@@ -72,9 +73,15 @@ class BodyGen(Method):
     def iteration_steps(budget: Budget) -> int:
         return budget.batch
 
+    @staticmethod
+    def check(config: BodyGenConfig, task: Task) -> None:
+        started(task, config.start)
+        if config.encoder == "mosat":
+            config.mosat.check(task.space.max_nodes)
+
     def __init__(self, config: BodyGenConfig, context: Context) -> None:
         self.config = config
-        self.task = context.task.with_expert() if config.start == "expert" else context.task
+        self.task = started(context.task, config.start)
         self.steps = TransformSteps(config.skeleton.steps, config.attribute.steps)
         torch.manual_seed(context.streams.integer("networks"))
         encoder = EncoderConfig(config.encoder, config.mosat, config.gnn)

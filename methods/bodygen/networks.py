@@ -45,8 +45,6 @@ class EncoderConfig:
 
 def policy_of(task: Task, encoder: EncoderConfig, normaliser: Normaliser, attribute_log_std: float, control_log_std: float) -> StagePolicy:
     """Skeleton and attribute policies see the design, the control policy sees the simulator's state besides."""
-    if encoder.kind == "mosat":
-        encoder.mosat.check(task.space.max_nodes)
     everything, design_only = np.arange(task.features.size), task.features.design_columns
 
     def sub_policy(stage: Stage, columns: Array, outputs: int, log_std: Tensor | None) -> SubPolicy:

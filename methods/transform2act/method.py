@@ -1,12 +1,12 @@
 """Transform2Act (Yuan et al., ICLR 2022), Algorithm 1: sample a batch with the policy, update it with PPO, repeat."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method, part_of_batch
-from codesign_bench.experiment.transforming import new_designs, transforming_groups
+from codesign_bench.experiment.transforming import Start, new_designs, started, transforming_groups
 from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import NUM_STAGES, steps_of_rollout
 from codesign_bench.learning.networks import Init, ValueConfig
@@ -14,6 +14,7 @@ from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.structured import Count, Natural
+from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
 
 
@@ -44,7 +45,7 @@ class JSMLPConfig:
 
 @dataclass(frozen=True)
 class Transform2ActConfig:
-    start: Literal["initial", "expert"]
+    start: Start
     skeleton: SkeletonConfig
     attribute: AttributeConfig
     execution: ExecutionConfig
@@ -61,9 +62,13 @@ class Transform2Act(Method):
     def iteration_steps(budget: Budget) -> int:
         return budget.batch
 
+    @staticmethod
+    def check(config: Transform2ActConfig, task: Task) -> None:
+        started(task, config.start)
+
     def __init__(self, config: Transform2ActConfig, context: Context) -> None:
         self.config = config
-        self.task = context.task.with_expert() if config.start == "expert" else context.task
+        self.task = started(context.task, config.start)
         self.steps = TransformSteps(config.skeleton.steps, config.attribute.steps)
         torch.manual_seed(context.streams.integer("networks"))
         self.policy = Transform2ActPolicy(self.task, config.skeleton, config.attribute, config.execution, config.jsmlp.init)

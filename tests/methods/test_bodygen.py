@@ -14,7 +14,6 @@ import torch
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance
-from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.learning import products
 from codesign_bench.learning.actor_critic import StageCritic
 from codesign_bench.learning.batch import steps_of_rollout
@@ -22,13 +21,12 @@ from codesign_bench.learning.forest import filled_up
 from codesign_bench.learning.mosat import MoSATConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.stage_policy import StagePolicy
-from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import Stage
 from codesign_bench.structured import build
 from codesign_bench.tasks import Task, make_task
 from methods.bodygen.method import BodyGenConfig
 from methods.bodygen.networks import EncoderConfig, GNNConfig, policy_of, values_of
-from tests.experiment.tiny import tiny
+from tests.experiment.tiny import run, tiny
 from tests.learning.material import assert_close, collect, designs_of, gradients, graphs_of, steps_with, strong, task_of
 from tests.reference import slow_bodygen as slow
 from tests.reference.sentences import assert_one_sentence
@@ -193,11 +191,18 @@ def test_heads_that_do_not_divide_the_width() -> None:
     assert_one_sentence(error.value, "method.mosat.heads is 5", "64")
 
 
-def test_too_few_positions(tmp_path: Path) -> None:
-    setup = RunSetup.of(tiny_bodygen(tmp_path, "method.mosat.positions=3"))
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        (["method.mosat.positions=3"], ["method.mosat.positions is 3", "14"]),
+        (["method.start=expert", "env=walker_medium"], ["walker_medium", "expert"]),
+    ],
+)
+def test_what_it_cannot_take_is_refused_before_anything_is_written(overrides: list[str], parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
-        setup.new_method(Ledger(1000))
-    assert_one_sentence(error.value, "method.mosat.positions is 3", "14")
+        run(tiny_bodygen(tmp_path, *overrides))
+    assert_one_sentence(error.value, *parts)
+    assert not list(tmp_path.iterdir())
 
 
 # ---- the method ------------------------------------------------------------------------------------------------------------------
