@@ -85,7 +85,7 @@ perf: $(STAMP)  ## speed as ratios within one run; fails below a bar [AGAINST=RE
 	$(RUN) -m $(if $(AGAINST),tests.perf.against $(AGAINST) $(ARGS),tests.perf)
 
 pictures: $(STAMP)  ## the pictures of the README
-	$(BENCH) render env=all out=docs/random_agents.png seed=3
+	$(BENCH) render env=all out=docs/random_agents.png seed=3 agents=1
 
 clean:  ## remove the installation and caches (never results)
 	@$(OWN_VENV)

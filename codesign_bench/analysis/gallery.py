@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from codesign_bench.analysis.champions import FINAL
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.looks import ordered
+from codesign_bench.analysis.looks import ENVS, ordered
 from codesign_bench.analysis.style import captioned, font, letters, printable, short, span
 from codesign_bench.analysis.table import number
 from codesign_bench.arrays import Array
@@ -25,7 +25,7 @@ from codesign_bench.experiment.seeds import Streams
 from codesign_bench.paths import env_config, options_of
 from codesign_bench.simulation.rendering import Picture, save_png, save_video
 from codesign_bench.simulation.showing import grown_design, starting_pose
-from codesign_bench.tasks import TASKS, Task, make_task, task_from_config
+from codesign_bench.tasks import Task, make_task, task_from_config
 
 LARGEST_SHEET = 16_000
 """Pixels of a sheet's longer side: what video encoders and browsers still take."""
@@ -33,6 +33,8 @@ GUTTER = 2
 """Pixels of white at either side of a tile."""
 TILE, EDGE = (480, 360), 3
 """Of random agents: pixels of a tile, and of white along its edges."""
+SIDE_BY_SIDE = 4
+"""Environments of random agents in one line."""
 NO_RUN, LEFT_OUT = "no run", "left out"
 INK, FAINT = "#222222", "#777777"
 
@@ -196,21 +198,23 @@ def gallery(collection: Collection, out: Path, seeds: Sequence[str | int], secon
 
 
 def contact_sheet(seed: int, agents: int) -> Image.Image:
-    """Random agents in all environments, a column each (the paper's figure of its environments)."""
+    """Random agents in all environments, a column each, SIDE_BY_SIDE of them (the paper's figure of its environments, which come first)."""
     width, height = TILE
     band = 44
-    sheet = Image.new("RGB", (width * len(TASKS), band + height * agents), "white")
+    lines = -(-len(ENVS) // SIDE_BY_SIDE)
+    sheet = Image.new("RGB", (width * SIDE_BY_SIDE, (band + height * agents) * lines), "white")
     draw = ImageDraw.Draw(sheet)
-    for column, name in enumerate(TASKS):
+    for place, name in enumerate(ENVS):
         task = make_task(name)
-        rng = np.random.default_rng([seed, column])
+        rng = np.random.default_rng([seed, place])
         title = task.config.title
-        draw.text((width * column + width // 2, band // 2), title, fill=INK, font=font(24), anchor="mm")
+        left, top = width * (place % SIDE_BY_SIDE), (band + height * agents) * (place // SIDE_BY_SIDE)
+        draw.text((left + width // 2, top + band // 2), title, fill=INK, font=font(24), anchor="mm")
         for row in range(agents):
             design = grown_design(task, rng)
             picture = Picture(design, task, width=2 * width, height=2 * height)
             tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
             picture.close()
             inner = tile.crop((EDGE, EDGE, width - EDGE, height - EDGE))
-            sheet.paste(inner, (width * column + EDGE, band + height * row + EDGE))
+            sheet.paste(inner, (left + EDGE, top + band + height * row + EDGE))
     return sheet

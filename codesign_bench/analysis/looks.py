@@ -8,14 +8,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codesign_bench.tasks import TASKS
-
 BASELINES = ("transform2act", "nge", "ess", "rgs")
 ABLATIONS = ("transform2act", "transform2act_no_gnn", "transform2act_no_control_jsmlp", "transform2act_no_jsmlp")
 CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 """The methods of the paper's three figures of curves, in its order."""
-ORDER = (*BASELINES, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
-_MARKERS = dict(zip(ORDER, "os^D<vPX>ph", strict=True))
+NEWER = ("bodygen", "transform2act_credit", "bodygen_no_credit")
+"""Those since 2022."""
+ORDER = (*BASELINES, *NEWER, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
+_MARKERS = dict(zip(ORDER, "os^D*8H<vPX>ph", strict=True))
+ENVS = (
+    *("locomotion2d", "locomotion3d", "swimmer", "gap"),
+    *("crawler", "terraincrosser", "cheetah", "swimmer_bodygen"),
+    *("glider_regular", "glider_medium", "glider_hard", "walker_regular", "walker_medium", "walker_hard"),
+    *("pusher", "stepper", "stepper_hard"),
+)
+"""Transform2Act's, BodyGen's, and those of Stackelberg PPO."""
 _SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
 _SPARE_MARKERS = "<>*dH8^s"
 LONGEST = 80
@@ -72,7 +79,7 @@ def ordered(methods: Iterable[str]) -> tuple[str, ...]:
 
 def ordered_envs(envs: Iterable[str]) -> tuple[str, ...]:
     names = set(envs)
-    return tuple(name for name in TASKS if name in names) + tuple(sorted(names - set(TASKS)))
+    return tuple(name for name in ENVS if name in names) + tuple(sorted(names - set(ENVS)))
 
 
 def on_the_command_line(found: Mapping[str, Look]) -> list[str]:

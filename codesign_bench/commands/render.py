@@ -16,7 +16,7 @@ from codesign_bench.errors import ConfigError
 from codesign_bench.simulation.rendering import Picture, open_for_writing, save_png
 from codesign_bench.simulation.showing import FRAMES_PER_SECOND, choose_design, motion, starting_pose
 from codesign_bench.structured import Allowed, Natural, build
-from codesign_bench.tasks import TASKS, Task, task_from_config
+from codesign_bench.tasks import Task, task_from_config
 
 ALL = "env=all"
 
@@ -50,10 +50,11 @@ def render(config: RenderConfig, task: Task) -> int:
 
 def render_all(config: RenderConfig) -> int:
     from codesign_bench.analysis.gallery import contact_sheet
+    from codesign_bench.analysis.looks import ENVS
 
     out = open_for_writing(config.out)
     if out.suffix != ".png":
         raise ConfigError(f"out is '{out}'; allowed with env=all are names that end in .png.")
     save_png(out, np.asarray(contact_sheet(config.seed, config.agents)))
-    print(f"{out}: {config.agents} random agents in each of {', '.join(TASKS)}")
+    print(f"{out}: {config.agents} random agents in each of {', '.join(ENVS)}")
     return 0

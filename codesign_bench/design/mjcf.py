@@ -57,7 +57,7 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
     before, after = _parts(scene, rendering)
     height = scene.root_height if design.start_height is None else design.start_height
     return (
-        f"<mujoco>{_settings(scene)}{_LOOKS if rendering else ''}<worldbody>{before}"
+        f"<mujoco>{_settings(scene)}{_looks(scene) if rendering else ''}<worldbody>{before}"
         f'<body name="0" pos="0 0 {height!r}">{_root_joints(scene, space.plane, height)}{_LIGHT if rendering else ""}{rigid}'
         f"{bone(0) if design.root_bone else ''}{''.join(bodies)}{after}</worldbody>"
         f"<actuator>{''.join(motors)}</actuator>{scene.elements}</mujoco>"
@@ -201,6 +201,11 @@ def _block(i: int, span: tuple[float, float], ground: Ground, surface: str) -> s
         place = f'pos="{_text(centre)}" euler="0 {-sign * math.degrees(lean)!r} 0" size="{_text((run, 0.999 * HALF_WIDTH, face))}"'
         text += f'<geom name="ground_{i}_{side}" type="box" {place} {surface}/>'
     return text
+
+
+def _looks(scene: Scene) -> str:
+    """Distances of what is drawn are shares of the model's extent, which parts may make as large as they like."""
+    return _LOOKS + ('<statistic extent="4"/>' if scene.parts else "")
 
 
 _LIGHT = '<light mode="trackcom" directional="true" pos="0 -3 4" dir="0.2 0.8 -1" diffuse="0.5 0.5 0.5" specular="0.1 0.1 0.1"/>'

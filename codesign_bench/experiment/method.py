@@ -119,8 +119,8 @@ class Method(ABC):
         """Charged steps of one iteration or generation."""
 
     @classmethod
-    def check(cls, config: Any, budget: Budget) -> None:
-        """Raises ConfigError where a configuration and a budget do not go together; before a run has a folder."""
+    def check(cls, config: Any, budget: Budget, task: Task) -> None:
+        """Raises ConfigError where a configuration does not go with a budget or a task; before a run has a folder."""
         return
 
     @abstractmethod

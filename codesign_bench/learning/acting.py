@@ -8,12 +8,13 @@ GraphConv act through a copy of their module.
 
 import copy
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from codesign_bench.arrays import Array, stretches
 from codesign_bench.design.space import DesignSpace
@@ -85,6 +86,22 @@ class ForestCache:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["space"], state["capacity"])  # type: ignore[misc]
+
+
+def acting_network(network: nn.Module) -> Callable[[Tensor, ForestTable], Tensor]:
+    """The network of a policy, as it acts: [nodes, in] -> [nodes, out]."""
+    return ActingNetwork(network) if isinstance(network, NodeNetwork) else ActingModule(network)
+
+
+class ActingModule:
+    """A copy of a network that takes a Forest."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = copy.deepcopy(network).cpu()
+
+    def __call__(self, x: Tensor, table: ForestTable) -> Tensor:
+        result: Tensor = self._network(x, table.forest)
+        return result
 
 
 class ActingNetwork:

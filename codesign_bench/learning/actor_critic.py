@@ -1,4 +1,6 @@
-"""Policies and values of graphs, as PPO wants them: the controller of a design that does not change within an episode, and a critic."""
+"""Policies and values of graphs, as PPO wants them: the controller of a design that does not change within an episode, and critics."""
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -6,6 +8,7 @@ from torch import Tensor, nn
 
 from codesign_bench.arrays import Array
 from codesign_bench.learning.batch import NUM_STAGES, Steps
+from codesign_bench.learning.encoders import EncodedValue
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork, ValueConfig, ValueNetwork
@@ -54,8 +57,8 @@ class GraphCritic(nn.Module):
         self.scale = ValueScale()
 
     @property
-    def output(self) -> tuple[Tensor, Tensor]:
-        return self.network.head.output
+    def outputs(self) -> list[tuple[Tensor, Tensor]]:
+        return [self.network.head.output]
 
     def prepare(self, steps: Steps) -> Tensor:
         return torch.from_numpy(self.normaliser(self._features(steps)))
@@ -73,3 +76,34 @@ class GraphCritic(nn.Module):
             return steps.features
         stage = np.eye(NUM_STAGES, dtype=np.float32)[np.repeat(steps.stage, steps.count)]
         return np.concatenate([steps.features, stage], axis=1)
+
+
+class StageCritic(nn.Module):
+    """A value network for each stage; each sees everything that a node shows."""
+
+    def __init__(self, normaliser: Normaliser, networks: Sequence[EncodedValue]) -> None:
+        super().__init__()
+        self.normaliser, self.networks = normaliser, nn.ModuleList(networks)
+        self.scale = ValueScale()
+
+    @property
+    def outputs(self) -> list[tuple[Tensor, Tensor]]:
+        return [network.head.output for network in self.networks]  # type: ignore[union-attr,misc]
+
+    def prepare(self, steps: Steps) -> Tensor:
+        """The stage is the last column."""
+        stage = np.repeat(steps.stage, steps.count).astype(np.float32)
+        return torch.from_numpy(np.column_stack([self.normaliser(steps.features), stage]))
+
+    def values(self, prepared: Tensor, forest: Forest, rows: Tensor) -> Tensor:
+        x = prepared.index_select(0, rows)
+        x, stage = x[:, :-1], x[: forest.num_graphs - forest.fillers, -1]  # a forest's roots come first
+        present = stage.unique().long().tolist()
+        if len(present) == 1:
+            only: Tensor = self.networks[present[0]](x, forest)
+            return only
+        values = x.new_zeros(len(stage))
+        for number in present:
+            graphs = torch.nonzero(stage == number)[:, 0]
+            values = values.index_copy(0, graphs, self.networks[number](x, forest, graphs))
+        return values

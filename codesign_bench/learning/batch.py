@@ -4,7 +4,9 @@ Edges, joint indices and attributes come from the rollout's design table; nothin
 within a design.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -43,6 +45,20 @@ class Steps:
     def rows(self, steps: Array) -> tuple[Array, Array]:
         """The rows of the given steps one after the other, and for each row the position of its step among them."""
         return stretches(self.first[steps], self.count[steps])[:2]
+
+    def select(self, steps: Array) -> Steps:
+        """The given steps by themselves."""
+        rows, which, first = stretches(self.first[steps], self.count[steps])
+        parent = self.parent[rows]
+        parent = np.where(parent < 0, -1, parent - self.first[steps][which] + first[which])
+        rest = {name: getattr(self, name)[rows] for name in ("joint_index", "sibling", "can_add", "can_delete", "features")}
+        return Steps(self.space, self.stage[steps], first, self.count[steps], parent=parent, **rest)
+
+    def followed_by(self, other: Steps) -> Steps:
+        nodes = len(self.parent)
+        moved = replace(other, first=other.first + nodes, parent=np.where(other.parent < 0, -1, other.parent + nodes))
+        names = [field.name for field in fields(self) if field.name != "space"]
+        return Steps(self.space, **{name: np.concatenate([getattr(self, name), getattr(moved, name)]) for name in names})
 
     def forest(self, steps: Array) -> tuple[Forest, Array]:
         """The given steps as a forest, and the row of each of its nodes."""

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from codesign_bench.arrays import Array
+from codesign_bench.learning import products
+from codesign_bench.learning.node_sets import NodeSets, node_sets
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Forest:
     - segments: (joint, start, end) of contiguous rows with the same joint index
     - up_to_depth: number of nodes with depth <= 0, 1, 2, ...; the first is the number of graphs
     - graph: [nodes], which graph a node belongs to
+    - order: [nodes], which of the nodes that it was built from each one is
+    - fillers: how many graphs, the last ones, only fill up
     """
 
     neighbours: Tensor
@@ -32,11 +36,36 @@ class Forest:
     segments: tuple[tuple[int, int, int], ...]
     up_to_depth: tuple[int, ...]
     graph: Tensor
+    order: Array
+    fillers: int = 0
 
     def to(self, device: torch.device) -> Forest:
         if device == self.graph.device:
             return self
         return replace(self, neighbours=self.neighbours.to(device), offsets=self.offsets.to(device), graph=self.graph.to(device))
+
+    @cached_property
+    def sets(self) -> NodeSets:
+        """Its nodes, but for those that fill up, as attention wants them."""
+        return self.sets_of(np.arange(self.num_graphs - self.fillers))
+
+    def sets_of(self, graphs: Array) -> NodeSets:
+        """The same of some of its graphs, whose numbers rise."""
+        return node_sets(self.graph.cpu().numpy(), graphs, products.multiple_of_rows()).to(self.graph.device)
+
+    @cached_property
+    def joint(self) -> Tensor:
+        """[nodes]: joint index."""
+        joints, sizes = [joint for joint, _, _ in self.segments], [end - start for _, start, end in self.segments]
+        return torch.from_numpy(np.repeat(joints, sizes)).to(self.graph.device)
+
+    @cached_property
+    def place(self) -> Tensor:
+        """[nodes]: which of its design's nodes each one is; the forest was built from one design after the other."""
+        graph = self.graph.cpu().numpy()
+        first = np.full(self.num_graphs, len(graph))
+        np.minimum.at(first, graph, self.order)
+        return torch.from_numpy(self.order - first[graph]).to(self.graph.device)
 
     @property
     def num_nodes(self) -> int:
@@ -94,7 +123,7 @@ def build_forest(joint_index: Array, parent: Array, sibling: Array, graph: Array
     segments = tuple((int(j), int(ends[j] - counts[j]), int(ends[j])) for j in present)
     depths = depth_of_joint[-1] + 1
     up_to_depth = tuple(int(counts[depth_of_joint <= d].sum()) for d in range(depths))
-    forest = Forest(torch.from_numpy(neighbours), torch.from_numpy(offsets), segments, up_to_depth, torch.from_numpy(graph[order]))
+    forest = Forest(torch.from_numpy(neighbours), torch.from_numpy(offsets), segments, up_to_depth, torch.from_numpy(graph[order]), order)
     return forest, order
 
 
@@ -122,5 +151,7 @@ def filled_up(forest: Forest, order: Array, multiple: int) -> tuple[Forest, Arra
         segments=tuple(places),
         up_to_depth=tuple(int(room[ends <= rows].sum()) for rows in forest.up_to_depth),
         graph=torch.from_numpy(graph),
+        order=forest.order[source],
+        fillers=int(room[0] - sizes[0]),
     )
     return filled, order[source]

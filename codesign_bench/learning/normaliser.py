@@ -16,11 +16,12 @@ class Normaliser(nn.Module):
     """Running mean and standard deviation per feature, over nodes; the identity until the first batch was added. A module without
     parameters, so that the state of a network that has one holds its statistics.
 
-    The statistics are frozen while a batch is acted on and learned from; `update` adds the batch once, afterwards.
+    The statistics are frozen while a batch is acted on and learned from; `update` adds the batch once, before or after learning.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, clip: float = CLIP) -> None:
         super().__init__()
+        self.largest = clip
         self.count = 0
         self.mean = np.zeros(size)
         self.squares = np.zeros(size)
@@ -44,7 +45,7 @@ class Normaliser(nn.Module):
     @property
     def clip(self) -> float:
         """Largest result."""
-        return CLIP if self.count else np.inf
+        return self.largest if self.count else np.inf
 
     def update(self, features: Array) -> None:
         """Adds a batch [nodes, size] to the statistics (Chan's parallel update)."""

@@ -57,13 +57,13 @@ def fastest(repeats: int = 9) -> Route:
 
 def _errors(route: Route) -> list[float]:
     """Of every product, relative to its largest result."""
-    with _using(route):
+    with using(route):
         return [float((a @ b - (a.double() @ b.double())).abs().max() / (a @ b).abs().max()) for a, b in _products()]
 
 
 def _seconds(route: Route) -> float:
     products = list(_products())
-    with _using(route):
+    with using(route):
         start = time.perf_counter()
         for a, b in products:
             a @ b
@@ -71,7 +71,8 @@ def _seconds(route: Route) -> float:
 
 
 @contextlib.contextmanager
-def _using(route: Route) -> Iterator[None]:
+def using(route: Route) -> Iterator[None]:
+    """For as long as it lasts."""
     before = in_use()
     use(route)
     try:

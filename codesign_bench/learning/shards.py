@@ -43,12 +43,12 @@ class Actor(Protocol):
 
 
 class Critic(Protocol):
-    """What PPO needs of a value network; `scale`, and the weight and bias of its `output` layer, only to normalise values."""
+    """What PPO needs of a value network; `scale`, and weight and bias of its output layers, only to normalise values."""
 
     scale: ValueScale
 
     @property
-    def output(self) -> tuple[Tensor, Tensor]: ...
+    def outputs(self) -> list[tuple[Tensor, Tensor]]: ...
 
     def prepare(self, steps: Steps) -> Tensor: ...
 
@@ -101,6 +101,14 @@ class Shard:
         found = [self.critic.values(prepared, *forest_of(steps, chunk, prepared.device)) for chunk in chunks]
         return [values[: len(chunk)].cpu().numpy() for values, chunk in zip(found, chunks, strict=True)]
 
+    @torch.no_grad()
+    def log_probs(self, chunks: Sequence[Array]) -> list[Array]:
+        """Of the actions of each chunk, whose steps are of one stage."""
+        assert self.batch is not None
+        batch = self.batch
+        found = [self._log_prob(batch, chunk, *forest_of(batch.steps, chunk, batch.actions.device)) for chunk in chunks]
+        return [log_prob.cpu().numpy() for log_prob in found]
+
     def gradients(self, chosen: Array, size: int) -> Sums:
         """Of the losses of the steps `chosen`, which are sorted by stage, divided by the `size` of the minibatch."""
         batch = self.batch
@@ -120,14 +128,14 @@ class Shard:
             kl = (ratio - 1 - shift).sum().item() / size
         return Sums(policy_loss.item(), value_loss.item(), clipped, kl)
 
-    def sum_gradients(self, shards: int) -> float:
-        """In this shard's parts of the vectors; returns the square of the policy's norm there."""
-        self.value.sum_gradients(self.number, shards)
-        return self.policy.sum_gradients(self.number, shards)
+    def sum_gradients(self, shards: int) -> tuple[float, float]:
+        """In this shard's parts of the vectors; returns the squares of the policy's and the critic's norms there."""
+        value = self.value.sum_gradients(self.number, shards)
+        return self.policy.sum_gradients(self.number, shards), value
 
-    def step(self, policy_scale: float, policy_rate: float, value_rate: float, count: int) -> None:
-        self.policy.step(self.number, policy_scale, policy_rate, count)
-        self.value.step(self.number, 1.0, value_rate, count)
+    def step(self, scales: tuple[float, float], rates: tuple[float, float], count: int) -> None:
+        for vectors, scale, rate in zip((self.policy, self.value), scales, rates, strict=True):
+            vectors.step(self.number, scale, rate, count)
 
     def _log_prob(self, batch: Batch, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
         """Log-probabilities of steps that may be of different stages."""
@@ -167,10 +175,12 @@ class Shards:
             self.policy, self.value = (Vectors(p, shared) for p, shared in zip(networks, arrays, strict=True))
         self.targets = (torch.empty(0), torch.empty(0))
         """Advantages and targets of the batch, as the shards see them."""
+        self.old_log_prob = torch.empty(0)
+        """The same of the log-probabilities that ratios are taken to."""
 
     def load(self, batch: Batch) -> None:
         """What the minibatches are taken from."""
-        self.targets = batch.advantage, batch.target
+        self.targets, self.old_log_prob = (batch.advantage, batch.target), batch.old_log_prob
         if self._processes is None:
             self._each("load", [(batch,)] * self.count)
             return
@@ -180,6 +190,7 @@ class Shards:
         for name, array in arrays.items():
             shared[name][...] = array
         self.targets = torch.from_numpy(shared["advantage"]), torch.from_numpy(shared["target"])
+        self.old_log_prob = torch.from_numpy(shared["old_log_prob"])
         self._each("load_shared", [(batch.steps.space, layout, memory.reserved)] * self.count)
 
     def set_targets(self, advantage: Array, target: Array) -> None:
@@ -190,20 +201,32 @@ class Shards:
     def values(self, steps: int, chunk: int = 1024) -> Array:
         """[steps] float64, of the steps that were loaded, without gradients."""
         chunks = [np.arange(i, min(i + chunk, steps)) for i in range(0, steps, chunk)]
-        found = self._each("values", [(chunks[i :: self.count],) for i in range(self.count)])
-        ordered = [found[i % self.count][i // self.count] for i in range(len(chunks))]
-        return np.concatenate(ordered).astype(np.float64)
+        return np.concatenate(self._of_chunks("values", chunks)).astype(np.float64)
 
-    def gradients(self, minibatch: Array) -> tuple[Sums, float]:
-        """What a minibatch gives, and the norm of the policy's gradient."""
+    def recompute_log_prob(self, stage: Array, chunk: int = 1024) -> None:
+        """Ratios are taken to the policy as it is now; `stage` [steps] of the steps that were loaded."""
+        chunks = []
+        for each in np.unique(stage):
+            mine = np.flatnonzero(stage == each)
+            chunks += [mine[i : i + chunk] for i in range(0, len(mine), chunk)]
+        for mine, found in zip(chunks, self._of_chunks("log_probs", chunks), strict=True):
+            self.old_log_prob[mine] = torch.from_numpy(found).to(self.old_log_prob.device)
+
+    def _of_chunks(self, method: str, chunks: Sequence[Array]) -> list[Array]:
+        found = self._each(method, [(chunks[i :: self.count],) for i in range(self.count)])
+        return [found[i % self.count][i // self.count] for i in range(len(chunks))]
+
+    def gradients(self, minibatch: Array) -> tuple[Sums, float, float]:
+        """What a minibatch gives, and the norms of the policy's and the critic's gradients."""
         parts = [part for part in np.array_split(minibatch, self.count) if len(part)]
         sums = self._each("gradients", [(part, len(minibatch)) for part in parts])
         squares = self._each("sum_gradients", [(len(parts),)] * self.count)
-        return Sums(*map(sum, zip(*sums, strict=True))), math.sqrt(sum(squares))
+        policy, value = (math.sqrt(sum(each)) for each in zip(*squares, strict=True))
+        return Sums(*map(sum, zip(*sums, strict=True))), policy, value
 
-    def step(self, policy_scale: float, policy_rate: float, value_rate: float, count: int) -> None:
-        """Adam's step number `count` of both networks with the last minibatch's gradients, the policy's multiplied by `policy_scale`."""
-        self._each("step", [(policy_scale, policy_rate, value_rate, count)] * self.count)
+    def step(self, scales: tuple[float, float], rates: tuple[float, float], count: int) -> None:
+        """Adam's step number `count` of policy and critic with the last minibatch's gradients, multiplied by `scales`."""
+        self._each("step", [(scales, rates, count)] * self.count)
 
     def _each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         if self._processes is not None:

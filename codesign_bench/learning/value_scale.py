@@ -37,15 +37,15 @@ class ValueScale(nn.Module):
         return (targets - self.mean.item()) / self.deviation.item()
 
     @torch.no_grad()
-    def update(self, targets: Array, weight: Tensor, bias: Tensor) -> None:
-        """Adds a batch of targets; `weight` and `bias` are those of the critic's output layer. A critic that has learned nothing has no
+    def update(self, targets: Array, *outputs: tuple[Tensor, Tensor]) -> None:
+        """Adds a batch of targets; `outputs` are weight and bias of the critic's output layers. A critic that has learned nothing has no
         predictions to keep."""
         new = self.moments[0] == 0
         batch = torch.tensor([1.0, np.mean(targets), np.mean(np.square(targets))], dtype=torch.float64)
         self.moments.mul_(1 - RATE).add_(batch.to(self.moments.device), alpha=RATE)
         _, mean, square = self.moments / self.moments[0]
         deviation = (square - mean**2).clamp(min=SMALLEST**2).sqrt()
-        if not new:
+        for weight, bias in [] if new else outputs:
             weight.mul_((self.deviation / deviation).item())
             bias.mul_((self.deviation / deviation).item()).add_(((self.mean - mean) / deviation).item())
         self.mean.copy_(mean)

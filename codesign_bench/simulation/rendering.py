@@ -19,6 +19,8 @@ from codesign_bench.tasks.base import Task
 
 VIEWS = {"planar xz": (96.0, -11.0), "planar xy": (90.0, -65.0), "free xy": (120.0, -22.0)}
 """Azimuth and elevation in degrees, by the root's freedom and the task's plane."""
+AHEAD = (55.0, -18.0)
+"""The same for a robot free in space that has something ahead of it."""
 
 MADE_BY = "Made by codesign_bench"
 """Every file that a command writes where `out` says holds these words, and is known by them."""
@@ -43,7 +45,9 @@ class Picture:
         self.data = mujoco.MjData(self.model)
         self._renderer = _make_renderer(self.model, width, height)
         self._camera = mujoco.MjvCamera()
-        self._camera.azimuth, self._camera.elevation = VIEWS[f"{task.scene.root} {task.space.plane}"]
+        free_among_parts = task.scene.root == "free" and task.scene.parts
+        view = AHEAD if free_among_parts else VIEWS[f"{task.scene.root} {task.space.plane}"]
+        self._camera.azimuth, self._camera.elevation = view
         self._options = mujoco.MjvOption()
         self._zoom = zoom
         self._distance: float | None = None

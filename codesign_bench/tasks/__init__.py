@@ -14,9 +14,18 @@ from codesign_bench.tasks.config import EnvConfig
 from codesign_bench.tasks.gap import Gap
 from codesign_bench.tasks.locomotion2d import Locomotion2d
 from codesign_bench.tasks.locomotion3d import Locomotion3d
+from codesign_bench.tasks.pusher import Pusher
+from codesign_bench.tasks.stepper import Stepper
 from codesign_bench.tasks.swimmer import Swimmer
 
-TASKS: dict[str, type[Task]] = {"locomotion2d": Locomotion2d, "locomotion3d": Locomotion3d, "swimmer": Swimmer, "gap": Gap}
+TASKS: dict[str, type[Task]] = {
+    "locomotion2d": Locomotion2d,
+    "locomotion3d": Locomotion3d,
+    "swimmer": Swimmer,
+    "gap": Gap,
+    "pusher": Pusher,
+    "stepper": Stepper,
+}
 ENTRY_POINTS = "codesign_bench.tasks"
 
 __all__ = ["TASKS", "EnvConfig", "Task", "make_task", "task_from_config"]

@@ -18,6 +18,7 @@ from codesign_bench.arrays import Array as Array  # for who writes a task
 from codesign_bench.design.graph import Design
 from codesign_bench.design.scene import Scene
 from codesign_bench.design.space import DesignSpace
+from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
 from codesign_bench.tasks.config import EndConfig, EnvConfig, RewardConfig, initial_design_of, space_of
 from codesign_bench.tasks.expert import expert_design
@@ -72,7 +73,13 @@ class Task(ABC):
 
     def with_expert(self) -> Task:
         """This task with the expert as its initial design, and bounds widened where the expert lies outside them."""
-        design, space = expert_design(self.config.design.expert, self.space, self.scene)
+        expert = self.config.design.expert
+        if expert is None:
+            raise ConfigError(
+                f"The environment {self.name} has no expert design; allowed for what starts from one are environments that have, such as"
+                " cheetah and crawler, or env.design.expert with the path of an MJCF file."
+            )
+        design, space = expert_design(expert, self.space, self.scene)
         return self.starting_from(design, space)
 
     def starting_from(self, design: Design, space: DesignSpace | None = None) -> Task:

@@ -43,6 +43,8 @@ class InitialConfig:
 
 @dataclass(frozen=True)
 class DesignConfig:
+    """expert: a file of the installed gymnasium package, or a path; null: there is none."""
+
     plane: Literal["xz", "xy"]
     bone_offset: Range
     gear: Range
@@ -51,7 +53,7 @@ class DesignConfig:
     max_children: int
     max_depth: int
     mask_illegal_actions: bool
-    expert: str
+    expert: str | None
     initial: InitialConfig
 
 

@@ -21,6 +21,7 @@ from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.workers import Group
 from codesign_bench.structured import Count
+from codesign_bench.tasks.base import Task
 from methods.continuous.controller import Controller, ControllerConfig
 from methods.continuous.distribution import DesignConfig, DesignDistribution
 from methods.continuous.parameters import DesignParameters
@@ -43,6 +44,10 @@ class Continuous(Method):
     @staticmethod
     def iteration_steps(budget: Budget) -> int:
         return budget.batch
+
+    @classmethod
+    def check(cls, config: ContinuousConfig, budget: Budget, task: Task) -> None:
+        task.with_expert()
 
     def __init__(self, config: ContinuousConfig, context: Context) -> None:
         self.config, self.context = config, context

@@ -12,6 +12,7 @@ import numpy as np
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget, Context, Iteration
 from codesign_bench.structured import Natural
+from codesign_bench.tasks.base import Task
 from methods.evolution.config import EvolutionConfig
 from methods.evolution.method import PopulationMethod
 from methods.evolution.reproduction import mutants
@@ -40,7 +41,7 @@ class ESS(PopulationMethod):
     config_class = ESSConfig
 
     @classmethod
-    def check(cls, config: ESSConfig, budget: Budget) -> None:
+    def check(cls, config: ESSConfig, budget: Budget, task: Task) -> None:
         config.check_population(budget.population)
         generations = budget.steps // cls.iteration_steps(budget)
         if config.grace > generations:

@@ -129,8 +129,8 @@ class FlatCritic(nn.Module):
         self.scale = ValueScale()
 
     @property
-    def output(self) -> tuple[Tensor, Tensor]:
-        return self.network.output
+    def outputs(self) -> list[tuple[Tensor, Tensor]]:
+        return [self.network.output]
 
     def prepare(self, steps: Steps) -> Tensor:
         return torch.from_numpy(self.normaliser(self.view.flat(steps.features)))

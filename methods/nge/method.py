@@ -9,6 +9,7 @@ from typing import Any
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget, Context, Iteration
+from codesign_bench.tasks.base import Task
 from methods.evolution.config import EvolutionConfig
 from methods.evolution.method import PopulationMethod
 from methods.evolution.reproduction import Mutant, mutants
@@ -31,7 +32,7 @@ class NGE(PopulationMethod):
     config_class = NGEConfig
 
     @classmethod
-    def check(cls, config: NGEConfig, budget: Budget) -> None:
+    def check(cls, config: NGEConfig, budget: Budget, task: Task) -> None:
         config.check_population(budget.population)
 
     def __init__(self, config: NGEConfig, context: Context) -> None:

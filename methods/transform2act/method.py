@@ -1,21 +1,18 @@
 """Transform2Act (Yuan et al., ICLR 2022), Algorithm 1: sample a batch with the policy, update it with PPO, repeat."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 
-from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Agent, Budget, Context, Iteration, Method, part_of_batch
+from codesign_bench.experiment.transforming import Start, new_designs, started, transforming_groups
 from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import NUM_STAGES, steps_of_rollout
 from codesign_bench.learning.networks import Init, ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.ppo import PPO, PPOConfig
-from codesign_bench.simulation.episode import Stage, TransformSteps
-from codesign_bench.simulation.graphs import Rollout
-from codesign_bench.simulation.workers import Group
+from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.structured import Count, Natural
 from codesign_bench.tasks.base import Task
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
@@ -48,7 +45,7 @@ class JSMLPConfig:
 
 @dataclass(frozen=True)
 class Transform2ActConfig:
-    start: Literal["initial", "expert"]
+    start: Start
     skeleton: SkeletonConfig
     attribute: AttributeConfig
     execution: ExecutionConfig
@@ -65,14 +62,18 @@ class Transform2Act(Method):
     def iteration_steps(budget: Budget) -> int:
         return budget.batch
 
+    @classmethod
+    def check(cls, config: Transform2ActConfig, budget: Budget, task: Task) -> None:
+        started(task, config.start)
+
     def __init__(self, config: Transform2ActConfig, context: Context) -> None:
         self.config = config
-        self.task = context.task.with_expert() if config.start == "expert" else context.task
+        self.task = started(context.task, config.start)
         self.steps = TransformSteps(config.skeleton.steps, config.attribute.steps)
         torch.manual_seed(context.streams.integer("networks"))
         self.policy = Transform2ActPolicy(self.task, config.skeleton, config.attribute, config.execution, config.jsmlp.init)
         self.value = GraphCritic(Normaliser(self.task.features.size + NUM_STAGES), config.value, sees_stage=True)
-        self.pool = context.pool(_groups(self.task, self.steps, context, config.inner_iterations))
+        self.pool = context.pool(transforming_groups(self.task, self.steps, context, config.inner_iterations))
         self.ppo = PPO(self.policy, self.value, config.ppo, context.device, self.pool.processes)
         self.shuffle = context.streams.generator("minibatches")
         self.steps_per_slot = part_of_batch(context.budget, config.inner_iterations) // self.pool.slots
@@ -86,7 +87,7 @@ class Transform2Act(Method):
         losses = self.ppo.learn(rollout, steps, bootstrap, self.shuffle)
         self.policy.update_normalisers(steps)
         self.value.update_normaliser(steps)
-        return Iteration(rollout.episodes, _new_designs(rollout), vars(losses))
+        return Iteration(rollout.episodes, new_designs(rollout), vars(losses))
 
     def champion(self) -> Agent:
         return Agent(self.task, self.policy.acting(deterministic=True), self.steps)
@@ -103,28 +104,9 @@ class Transform2Act(Method):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.policy.load_state_dict(state["policy"])
         self.value.load_state_dict(state["value"])
-        self.ppo.load_state_dict(state["ppo"])
+        self.ppo.load_state_dict(state["ppo"], self.task.space)
         self.shuffle.bit_generator.state = state["shuffle"]
         self.pool.load_state_dict(state["samplers"])
 
     def close(self) -> None:
         self.pool.close()
-
-
-def _groups(task: Task, steps: TransformSteps, context: Context, inner_iterations: int) -> list[Group]:
-    """batch / 1000 slots, divided over the groups: a slot's share of a batch, or of a part of it, is the longest episode."""
-    batch, longest = part_of_batch(context.budget, inner_iterations), task.config.max_steps
-    slots = max(batch // longest, context.groups)
-    if batch % slots:
-        raise ConfigError(
-            f"budget.batch is {batch * inner_iterations}; allowed are multiples of {slots * inner_iterations}, the number of slots."
-        )
-    sizes = [len(part) for part in np.array_split(np.arange(slots), context.groups)]
-    return [Group(task, size, context.streams.sequence("sampler", i), steps) for i, size in enumerate(sizes)]
-
-
-def _new_designs(rollout: Rollout) -> int:
-    """Designs that were put into the simulator for the first time in this batch."""
-    executing = rollout.stage == Stage.EXECUTION
-    going_on = np.count_nonzero(executing[0])
-    return len(np.unique(rollout.design[executing])) - int(going_on)

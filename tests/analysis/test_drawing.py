@@ -17,7 +17,8 @@ from codesign_bench.design.transform import ADD_JOINT, skeleton_transform
 from codesign_bench.paths import env_config
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.simulation.showing import random_design
-from codesign_bench.tasks import TASKS, Task, make_task
+from codesign_bench.tasks import Task, make_task
+from tests.reference.specification import TASKS
 
 
 def robot(design: Design, task: Task) -> Robot:

@@ -23,9 +23,10 @@ from codesign_bench.experiment.motion import Motion
 from codesign_bench.paths import env_config
 from codesign_bench.simulation.rendering import save_video
 from codesign_bench.simulation.showing import random_design
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.tasks import make_task
 from tests.analysis.study import write_run
 from tests.analysis.test_report import write_genealogy
+from tests.reference.specification import TASKS
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 HOSTILE = '<img src=x onerror="document.title=1">\'&'

@@ -14,7 +14,8 @@ from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import DesignError
 from codesign_bench.simulation.showing import random_design
-from codesign_bench.tasks import TASKS, Task, make_task
+from codesign_bench.tasks import Task, make_task
+from tests.reference.specification import TASKS
 
 
 @pytest.mark.parametrize("env", list(TASKS))

@@ -151,9 +151,10 @@ def test_a_contact_sheet(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, errors) == (0, "")
     sheet = pixels(here.folder / "sheet.png")
     width, height = gallery.TILE
-    assert sheet.shape == (44 + height, 4 * width, 3)
-    for column in range(4):
-        assert_shows_something(sheet[44:, column * width : (column + 1) * width])
+    assert sheet.shape == (5 * (44 + height), 4 * width, 3)
+    for number in range(17):
+        top, left = (number // 4 * (44 + height) + 44), number % 4 * width
+        assert_shows_something(sheet[top : top + height, left : left + width])
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import torch
 from torch_geometric.loader import DataLoader
 
 from codesign_bench.data.graphs import DOWN, UP, to_data
-from codesign_bench.tasks import TASKS
 from tests.learning.material import designs_of, task_of
+from tests.reference.specification import TASKS
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from codesign_bench.design.part_names import attribute_names, part_names
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.tasks import make_task
 from tests.learning.material import full_design
+from tests.reference.specification import TASKS
 
 MEANT = {
     "locomotion2d": ["torso", "thigh", "shin", "foot"],

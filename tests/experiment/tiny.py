@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,12 @@ from codesign_bench.structured import merged
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = [f"method.{part}.{kind}" for part in ("skeleton", "attribute", "execution", "value") for kind in ("gnn=[8,8]", "mlp=[8]")]
-OVERRIDES = [
-    *NETWORKS,
+SMALL = [
     *("method.ppo.minibatch=64", "method.ppo.passes=2", "env.max_steps=50", "sampler.groups=2", "evaluation.episodes=2"),
     *("budget=smoke", "budget.batch=200", "budget.steps=800", "budget.evaluate_every=200"),
     *("workers=0", "progress=false", "tensorboard=false"),
 ]
+OVERRIDES = [*NETWORKS, *SMALL]
 
 
 @cache
@@ -32,9 +33,9 @@ def _loaded(overrides: tuple[str, ...]) -> dict[str, Any]:
     return load_config("config", list(overrides))
 
 
-def tiny(results: Path, *overrides: str, env: str = "swimmer") -> dict[str, Any]:
-    """Transform2Act with small networks and four iterations of 200 steps."""
-    return {**copy.deepcopy(_loaded((*OVERRIDES, f"env={env}", *overrides))), "results": str(results)}
+def tiny(results: Path, *overrides: str, env: str = "swimmer", networks: Sequence[str] = NETWORKS) -> dict[str, Any]:
+    """Transform2Act, or what `overrides` say, with small networks and four iterations of 200 steps."""
+    return {**copy.deepcopy(_loaded((*networks, *SMALL, f"env={env}", *overrides))), "results": str(results)}
 
 
 def changed(config: dict[str, Any], **changes: Any) -> dict[str, Any]:

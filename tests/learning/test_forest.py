@@ -6,8 +6,8 @@ import torch
 
 from codesign_bench.design.graph import Design
 from codesign_bench.learning.forest import Forest, build_forest
-from codesign_bench.tasks import TASKS
 from tests.learning.material import designs_of, full_design, steps_with, task_of
+from tests.reference.specification import TASKS
 
 
 def check(forest: Forest, order: np.ndarray, designs: list[Design], task: object) -> None:

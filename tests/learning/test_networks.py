@@ -9,8 +9,8 @@ import torch
 
 from codesign_bench.learning.networks import GNN, JointMLP
 from codesign_bench.simulation.episode import Stage
-from codesign_bench.tasks import TASKS
 from tests.learning.material import VARIANTS, policy_of, task_of, value_of
+from tests.reference.specification import TASKS
 
 JOINTS = {"locomotion2d": 14, "swimmer": 14, "gap": 14, "locomotion3d": 29}
 PAIRS = {Stage.SKELETON: [(64, 128), (128, 128), (128, 3)], Stage.ATTRIBUTE: [(64, 128), (128, 128), (128, 5)]}

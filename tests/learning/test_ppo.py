@@ -441,11 +441,11 @@ def test_predictions_stay_when_the_scale_moves() -> None:
             return value.scale.values(value.values(value.prepare(steps), forest, torch.from_numpy(rows)).double().numpy())
 
     rng = np.random.default_rng(0)
-    value.scale.update(rng.normal(100, 20, 1000), *value.output)
+    value.scale.update(rng.normal(100, 20, 1000), *value.outputs)
     assert value.scale.mean.item() == pytest.approx(100, abs=2)
     assert value.scale.deviation.item() == pytest.approx(20, abs=2)
     before = predictions()
-    value.scale.update(rng.normal(400, 70, 1000), *value.output)
+    value.scale.update(rng.normal(400, 70, 1000), *value.outputs)
     assert value.scale.mean.item() > 110
     np.testing.assert_allclose(predictions(), before, rtol=1e-4)
     targets = rng.normal(200, 50, 100)

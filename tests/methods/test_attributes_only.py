@@ -14,10 +14,10 @@ from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.simulation.budget import Ledger
 from codesign_bench.simulation.episode import Stage
-from codesign_bench.tasks import TASKS
 from methods.continuous.parameters import DesignParameters
 from methods.transform2act.method import Transform2Act
 from tests.experiment.tiny import tiny
+from tests.reference.specification import TASKS
 
 
 @pytest.mark.parametrize("env", TASKS)

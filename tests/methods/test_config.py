@@ -11,8 +11,8 @@ from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.paths import options_of
 from codesign_bench.structured import build
-from codesign_bench.tasks import TASKS
 from methods.transform2act.method import Transform2ActConfig
+from tests.reference.specification import TASKS
 
 
 def config_of(*overrides: str) -> tuple[Transform2ActConfig, dict[str, Any]]:
@@ -59,6 +59,7 @@ def test_ablations_change_what_they_name_and_nothing_else() -> None:
         "transform2act_no_control_jsmlp": {"execution.head": "linear"},
         "transform2act_no_jsmlp": {"skeleton.head": "linear", "attribute.head": "linear", "execution.head": "linear"},
         "transform2act_attributes": {"start": "expert", "skeleton.steps": 0},
+        "transform2act_credit": {"ppo.credit": "stages"},
     }
     assert {name for name in options_of("method") if name.startswith("transform2act")} == {"transform2act", *differences}
     for name, expected in differences.items():

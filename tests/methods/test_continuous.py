@@ -30,12 +30,12 @@ from codesign_bench.simulation.episode import NO_TRANSFORM, Episode, EpisodeReco
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.sampler import Sampler
 from codesign_bench.simulation.workers import Group, WorkerPool
-from codesign_bench.tasks import TASKS
 from methods.continuous.controller import Controller
 from methods.continuous.distribution import DesignDistribution
 from methods.continuous.method import Continuous, antithetic_pairs, mean_returns
 from methods.transform2act.policy import SubPolicyConfig, Transform2ActPolicy
 from tests.experiment.tiny import run
+from tests.reference.specification import TASKS
 
 NETWORKS = ("method.controller.gnn=[8,8]", "method.controller.mlp=[8]", "method.value.gnn=[8]", "method.value.mlp=[8]")
 TINY = (*NETWORKS, "method.ppo.minibatch=64", "method.ppo.passes=2", "env.max_steps=25", "evaluation.episodes=2")

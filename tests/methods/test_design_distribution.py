@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
 from methods.continuous.distribution import DesignConfig, DesignDistribution, centred_ranks, mean_gradient, z_scores
 from methods.continuous.parameters import DesignParameters, scale
+from tests.reference.specification import TASKS
 
 Array = NDArray[Any]
 PAIRS = 25

@@ -18,10 +18,11 @@ from scipy import stats
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError
-from codesign_bench.tasks import TASKS, Task, make_task
+from codesign_bench.tasks import Task, make_task
 from methods.evolution import mutation
 from methods.evolution.mutation import MutationConfig, mutate
 from methods.evolution.random_design import random_design
+from tests.reference.specification import TASKS
 
 CONFIG = MutationConfig(add=0.2, delete=0.2, perturb=0.6, add_graph=0.0, node_rate=0.1, new_attributes="uniform", noise="gaussian")
 GRAPHS = replace(CONFIG, add_graph=0.5)

@@ -15,9 +15,10 @@ from scipy import stats
 
 from codesign_bench.design.graph import Design
 from codesign_bench.design.space import DesignSpace, Topology
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.tasks import make_task
 from methods.evolution.random_design import random_design
 from tests.methods.population import begin, make, small
+from tests.reference.specification import TASKS
 
 
 @pytest.mark.parametrize("env", TASKS)

@@ -16,10 +16,11 @@ from codesign_bench.learning.networks import ValueConfig
 from codesign_bench.simulation.episode import NO_TRANSFORM
 from codesign_bench.simulation.graphs import DesignTable, GraphBatch
 from codesign_bench.simulation.sampler import Sampler
-from codesign_bench.tasks import TASKS, Task, make_task
+from codesign_bench.tasks import Task, make_task
 from methods.evolution.acting import single_policy, stacked_policy
 from methods.evolution.controller import Controller, ControllerConfig
 from methods.evolution.random_design import random_design
+from tests.reference.specification import TASKS
 
 VALUE = ValueConfig(gnn=(8, 8), mlp=(8,))
 GNN = ControllerConfig(gnn=(8, 8, 8), mlp=(16, 8), log_std=-0.5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tests.perf import evolution, learning, simulation, sweeps
+from tests.perf import bodygen, evolution, learning, simulation, sweeps
 from tests.perf.table import Table
 
 
@@ -12,6 +12,7 @@ def main() -> int:
     table = Table()
     simulation.measure(table)
     learning.measure(table)
+    bodygen.measure(table)
     evolution.measure(table)
     sweeps.measure(table)
     if table.failures:

@@ -64,7 +64,7 @@ def test_wrong_values_are_told_in_one_sentence(case: str) -> None:
 def test_unknown_environment(name: str) -> None:
     with pytest.raises(ConfigError) as error:
         make_task(name)
-    assert_one_sentence(error.value, name, "gap, locomotion2d, locomotion3d, swimmer")
+    assert_one_sentence(error.value, name, "cheetah, crawler, gap,", "locomotion2d, locomotion3d", "swimmer")
 
 
 def test_a_configuration_without_a_name() -> None:

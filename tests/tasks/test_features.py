@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from codesign_bench.simulation.sampler import Sampler, random_policy
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.tasks import make_task
 from codesign_bench.tasks.features import FeatureLayout
+from tests.reference.specification import TASKS
 
 
 def test_columns() -> None:

@@ -13,11 +13,12 @@ from matplotlib.gridspec import SubplotSpec
 from codesign_bench.analysis import champions, measures, style
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.drawing import View, draw, window
+from codesign_bench.analysis.looks import ENVS
 from codesign_bench.analysis.robot import Robot
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError
 from codesign_bench.simulation.showing import grown_design
-from codesign_bench.tasks import TASKS, Task, task_from_config
+from codesign_bench.tasks import Task, task_from_config
 
 WITH, WITHOUT = "transform2act", "transform2act_no_jsmlp"
 LINE = 18
@@ -166,7 +167,7 @@ def _task(collection: Collection, env: str) -> Task | None:
 
 def _stream(env: str) -> int:
     """The same agent for an environment, whatever others the study has."""
-    return list(TASKS).index(env) if env in TASKS else zlib.crc32(env.encode())
+    return ENVS.index(env) if env in ENVS else zlib.crc32(env.encode())
 
 
 def row_of_champions(figure: Figure, place: SubplotSpec, collection: Collection, env: str, methods: Sequence[str]) -> None:
