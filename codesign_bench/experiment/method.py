@@ -118,8 +118,9 @@ class Method(ABC):
         """Charged steps of one iteration or generation."""
 
     @staticmethod
-    def check(config: Any, task: Task) -> None:  # noqa: B027
+    def check(config: Any, task: Task) -> None:
         """Raises an error in one sentence where a method of this configuration cannot take the task; nothing is written then."""
+        return
 
     @abstractmethod
     def __init__(self, config: Any, context: Context) -> None: ...
