@@ -129,7 +129,7 @@ def test_completion_in_bash(tmp_path: Path) -> None:
         "codesign-bench fi": "figures",
         "codesign-bench bu": "budget. budget=",
         "codesign-bench method=ess": "method=ess method=ess_strict",
-        "codesign-bench bench env=g": "env=gap",
+        "codesign-bench bench env=ga": "env=gap",
         "codesign-bench method=nge method.gm_uc.p": "method.gm_uc.pool=",
         "codesign-bench figures e": "env=",
         "codesign-bench status ": "env= json= method= results= seed= study=",

@@ -52,7 +52,7 @@ def started(config: dict[str, Any], *arguments: str) -> Iterator[subprocess.Pope
     ("arguments", "sentence"),
     [
         (["method=nothing"], "There is no method 'nothing'; allowed are "),
-        (["env=mars"], "There is no env 'mars'; allowed are gap, locomotion2d, locomotion3d, swimmer."),
+        (["env=mars"], "There is no env 'mars'; allowed are cheetah, crawler, gap, "),
         (["budget=huge"], "There is no budget 'huge'; allowed are paper, pilot, smoke."),
         (["nothing=1"], "There is no key 'nothing'"),
         (["method.ppo.nothing=1"], "There is no key 'method.ppo.nothing'"),

@@ -156,7 +156,7 @@ def test_a_stopped_training_leaves_the_fresh_episodes(
 def test_a_stopped_training_exits_as_a_stopped_run_does(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "run", lambda *_: "stopped")
     monkeypatch.setattr(StopSignals, "latest", signal.SIGTERM)
-    assert command.main([f"run={finished}", "episodes=2", "train=200", "workers=0"]) == 143
+    assert command.main([f"run={finished}", "episodes=2", "train=200", "batch=200", "workers=0"]) == 143
 
 
 def test_the_command(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:

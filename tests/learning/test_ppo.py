@@ -249,9 +249,9 @@ def gradients_of_the_policy(policy: Any, value: Any, rollout: Rollout, task: Tas
     ppo = PPO(policy, value, config)
     step = ppo.shards.step
 
-    def recorded(scale: float, *rest: Any) -> None:
-        found.append([ppo.shards.policy.total * scale])
-        step(scale, *rest)
+    def recorded(scales: tuple[float, float], *rest: Any) -> None:
+        found.append([ppo.shards.policy.total * scales[0]])
+        step(scales, *rest)
 
     ppo.shards.step = recorded  # type: ignore[method-assign]
     norm = ppo.learn(rollout, steps, bootstrap, np.random.default_rng(0)).gradient_norm

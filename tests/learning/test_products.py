@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from codesign_bench.learning import products
 from codesign_bench.learning.batch import steps_of_rollout
@@ -62,8 +61,12 @@ def test_learning_from_filled_up_forests(monkeypatch: pytest.MonkeyPatch) -> Non
     (plain, plain_weights), (filled, filled_weights) = found
     assert filled.policy == pytest.approx(plain.policy, rel=1e-3, abs=1e-6)
     assert filled.value == pytest.approx(plain.value, rel=1e-4)
-    for a, b in zip(plain_weights, filled_weights, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=2e-4)
+    before = weights(policy) + weights(value)
+    moved, apart = (
+        sum(float((a - b).double().square().sum()) for a, b in zip(plain_weights, others, strict=True)) ** 0.5
+        for others in (before, filled_weights)
+    )
+    assert apart < 0.01 * moved, "single weights with gradients near 0 may go another way, as Adam's steps know only signs at first"
 
 
 def test_the_route_is_what_was_asked_for() -> None:

@@ -94,6 +94,8 @@ def test_species_that_learn_side_by_side_learn_as_they_do_alone(name: str) -> No
         for batch in range(2):
             rollouts = one.sampler.collect(one.population.species[: one.sampler.size], 0, batch)[: len(cohort)]
             size = len(rollouts)
+            for twin in twins:
+                twin.controller.renew_normaliser()  # as the sampler does
             losses = learn_side_by_side([species.learner for species in cohort[:size]], rollouts, processes)
             alone = [species.learner.learn(rollout) for species, rollout in zip(twins[:size], rollouts, strict=True)]
             assert losses == alone

@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 import codesign_bench
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.paths import options_of
 from codesign_bench.simulation.env import TransformAndActEnv
 from codesign_bench.simulation.showing import random_design
 from tests.simulation.drawing import needs_drawing
@@ -48,7 +49,9 @@ def episode(env: gymnasium.Env[dict[str, Any], Any], seed: int, actions: Any = N
 
 def test_the_package_registers_its_environments() -> None:
     assert codesign_bench.__version__
-    assert {name for name in gymnasium.registry if name.startswith("codesign/")} == set(IDS)
+    registered = {name for name in gymnasium.registry if name.startswith("codesign/")}
+    assert registered >= set(IDS)
+    assert len(registered) == len(options_of("env"))
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -247,7 +250,7 @@ def test_keyword_arguments_that_cannot_be(kwargs: dict[str, Any], message: str) 
 
 
 def test_unknown_task_and_render_mode() -> None:
-    with pytest.raises(ConfigError, match="no environment 'mars'; allowed are gap, locomotion2d, locomotion3d, swimmer"):
+    with pytest.raises(ConfigError, match="no environment 'mars'; allowed are .*gap, .*locomotion2d, locomotion3d, .*swimmer"):
         TransformAndActEnv("mars")
     with pytest.raises(ValueError, match="'human'; allowed are None and 'rgb_array'"):
         TransformAndActEnv("gap", render_mode="human")

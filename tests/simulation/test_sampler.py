@@ -15,8 +15,9 @@ from codesign_bench.simulation.episode import NO_TRANSFORM, TransformSteps
 from codesign_bench.simulation.graphs import GraphBatch, Rollout
 from codesign_bench.simulation.sampler import Sampler, SlotState, child_seed, random_policy
 from codesign_bench.simulation.showing import random_design
-from codesign_bench.tasks import TASKS, make_task
+from codesign_bench.tasks import make_task
 from codesign_bench.tasks.base import Task
+from tests.reference.specification import TASKS
 from tests.simulation import policies
 from tests.simulation.slow_sampler import SlowSlot, SlowStep
 
