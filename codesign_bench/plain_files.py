@@ -18,8 +18,8 @@ MOST_BYTES = 64_000_000
 MOST_CONFIGURATION = 1_000_000
 DEEPEST = 32
 MOST_VALUES = 1_000_000
-LARGEST = 10**18
-"""Of whole numbers: arrays hold 64 bits."""
+LARGEST = 2**63 - 1
+"""Of whole numbers: arrays hold 64 bits, and so do seeds."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

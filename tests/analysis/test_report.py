@@ -305,7 +305,7 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         "swimmer/transform2act/seed_0: 20000 of 40000 steps",
         "No body to show: gap/nge/seed_0/designs/final.json is missing",
         "Left out: gap/nge/seed_2: unequal budget",
-        "No body to show: gap/ess/seed_0/designs/final.json: ",
+        "No body to show: gap/ess/seed_0/designs/final.json cannot be read as JSON",
         "gap/ess/seed_0/reevaluation.json does not hold a re-evaluation",
         "Species are not shown: gap/ess/seed_0/tables/genealogy.csv lacks the columns generation",
         "1 of 5 runs have not recorded its end yet",

@@ -463,7 +463,7 @@ def test_a_critic_learns_large_returns_on_their_own_scale() -> None:
         ppo = PPO(copy.deepcopy(policy), critic, replace(CONFIG, normalise_values=normalised, gae_lambda=1.0, gamma=0.95, value_lr=3e-3))
         for i in range(10):
             ppo.learn(far, steps, bootstrap, np.random.default_rng(i))
-        value_now, last = (ppo._raw(ppo._outputs(those)) for those in (steps, bootstrap))
+        value_now, last = (ppo._raw(ppo._outputs(those), those.stage) for those in (steps, bootstrap))
         _, target = _advantages_and_targets(far, value_now, last, ppo.config)
         errors[normalised] = abs(value_now.mean() / target.mean() - 1)
     assert errors[True] < 0.1

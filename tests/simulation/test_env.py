@@ -250,7 +250,7 @@ def test_keyword_arguments_that_cannot_be(kwargs: dict[str, Any], message: str) 
 
 
 def test_unknown_task_and_render_mode() -> None:
-    with pytest.raises(ConfigError, match="no environment 'mars'; allowed are .*gap, .*locomotion2d, locomotion3d, .*swimmer"):
+    with pytest.raises(ConfigError, match=r"no environment 'mars'; allowed are .*gap, .*locomotion2d, locomotion3d, .*swimmer"):
         TransformAndActEnv("mars")
     with pytest.raises(ValueError, match="'human'; allowed are None and 'rgb_array'"):
         TransformAndActEnv("gap", render_mode="human")
