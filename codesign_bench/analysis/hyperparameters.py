@@ -3,6 +3,7 @@ selected values are read from the runs of the study, or from conf/ where a metho
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from codesign_bench.analysis import measures
@@ -47,7 +48,12 @@ def _configurations(collection: Collection, method: str) -> dict[str, dict[str, 
         return runs
     if method not in options_of("method"):
         return {}
-    return {env: load_config("config", [f"method={method}", f"env={env}", "budget=paper"]) for env in ("locomotion2d", ELSEWHERE)}
+    return {env: _usual(method, env) for env in ("locomotion2d", ELSEWHERE)}
+
+
+@cache
+def _usual(method: str, env: str) -> dict[str, Any]:
+    return load_config("config", [f"method={method}", f"env={env}", "budget=paper"])
 
 
 def _selected(row: Row, configs: Mapping[str, Mapping[str, Any]]) -> str:

@@ -11,8 +11,11 @@ import pandas as pd
 from codesign_bench.errors import ConfigError
 from codesign_bench.plain_files import MOST_CONFIGURATION, read_bytes, read_json, read_yaml
 
-LARGEST = 10**15
+LARGEST, BEYOND = 10**15, 1e100
+"""Of whole numbers in a configuration; and of numbers in a row, as the square of a larger one is none."""
 MOST_COLUMNS, LONGEST_NAME = 200, 100
+TAKEN = ("study", "env", "method", "seed", "final", "area", "reached", "reevaluated", "retrained")
+"""Columns that tables of runs have besides those of progress.csv."""
 NEEDED = ("iteration", "steps", "return_mean")
 PAPER = "paper"
 """The track of configurations that name none."""
@@ -83,6 +86,8 @@ def read_run(path: Path, study: str) -> tuple[Run, pd.DataFrame]:
         raise ConfigError(f"its progress.csv cannot be read ({error.strerror})") from None
     except ConfigError as error:
         raise ConfigError(f"its progress.csv {error}") from None
+    numbers = rows.columns.drop(["iteration", "steps"])
+    rows = rows.assign(**{name: rows[name].where(rows[name].abs() <= BEYOND) for name in numbers})
     known = rows[np.isfinite(rows["return_mean"])]
     if known.empty:
         raise ConfigError("it has no evaluation yet" if rows.empty else "none of its evaluations is a number")
@@ -109,6 +114,8 @@ def read_progress(content: bytes) -> tuple[pd.DataFrame, int]:
     columns = [name.strip() for name in lines[0].split(",")]
     if not set(NEEDED) <= set(columns) or len(set(columns)) != len(columns):
         raise ConfigError(f"cannot be read: its first line must name the columns {', '.join(NEEDED)} once each")
+    if taken := [name for name in columns if name in TAKEN]:
+        raise ConfigError(f"has a column {taken[0]}, which tables have for something else")
     if len(columns) > MOST_COLUMNS or max(map(len, columns)) > LONGEST_NAME:
         raise ConfigError(f"has more than {MOST_COLUMNS} columns, or names of more than {LONGEST_NAME} letters")
     numbers = [row for row in map(_numbers, lines[1:]) if len(row) == len(columns)]

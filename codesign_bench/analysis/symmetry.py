@@ -70,7 +70,7 @@ def left_right_symmetry(robot: Robot, plane: str) -> float:
 def mirror_symmetry(robot: Robot, plane: str, angles: Sequence[float] | None = None) -> float:
     """For the best of the axes at these angles to x, by default those described above. `plane` is the design's, "xz" or "xy"; a bone that
     is a point (a sphere) is sampled across only one way."""
-    if robot.num_bodies > MOST_BODIES:
+    if len(robot.radius) > MOST_BODIES:
         return float("nan")
     axes = [0, 2] if plane == "xz" else [0, 1]
     start, end = (robot.start - robot.position[0])[:, axes], (robot.end - robot.position[0])[:, axes]

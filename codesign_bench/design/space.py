@@ -18,6 +18,7 @@ SHORTEST_BONE = 1e-6
 """Metres. A capsule needs a length, and MuJoCo refuses shorter ones: a shorter bone is stretched to this, a bone of length
 zero along the first axis."""
 MOST_TOPOLOGIES = 4096
+MOST_GEOMS = 100
 LARGEST = 1e6
 """Of a bound, whatever its unit."""
 
@@ -213,18 +214,20 @@ class DesignSpace:
         if np.any(design.attributes[0][~self.tunable(design)[0]] != 0):
             raise DesignError("The root has no motor, and attributes of the root that do not exist must be 0.")
         for i in range(1, design.num_nodes):
-            if np.linalg.norm(design.axis[i]) < 1e-6:
-                raise DesignError(f"The axis of node {i} is {design.axis[i].tolist()}; allowed are vectors that are not zero.")
+            if not 1e-6 <= np.abs(design.axis[i]).max() <= LARGEST:
+                raise DesignError(f"The axis of node {i} is {design.axis[i].tolist()}; allowed are vectors that are not zero, nor huge.")
             if not design.range[i, 0] < design.range[i, 1]:
                 raise DesignError(f"The range of node {i} is {design.range[i].tolist()}; allowed is a lower and then an upper limit.")
         if np.any(design.friction < 0) or np.any(design.friction > 1000):
             raise DesignError("The design's friction holds a value outside 0 to 1000; allowed are values inside.")
         if np.any(np.abs(design.joint_offset) > 100) or np.any(np.abs(design.range) > 3600):
             raise DesignError("The design has a joint offset beyond 100 m or a range beyond 3600 degrees; allowed is less.")
+        if len(design.root_geoms) > MOST_GEOMS:
+            raise DesignError(f"The root has {len(design.root_geoms)} fixed geoms; allowed are at most {MOST_GEOMS}.")
         for i, geom in enumerate(design.root_geoms):
-            length = float(np.linalg.norm(np.subtract(geom.end, geom.start)))
-            near = np.max(np.abs(geom.start)) <= 100 and (length == 0 or SHORTEST_BONE <= length <= 100)
-            if not near or not 0 < geom.radius <= 100 or min(geom.friction) < 0:
+            near = np.max(np.abs([geom.start, geom.end])) <= 100
+            length = float(np.linalg.norm(np.subtract(geom.end, geom.start))) if near else np.inf
+            if not (length == 0 or SHORTEST_BONE <= length <= 100) or not 0 < geom.radius <= 100 or min(geom.friction) < 0:
                 raise DesignError(
                     f"Root geom {i} has length {length}, radius {geom.radius} and friction {list(geom.friction)}; allowed are a length"
                     f" of 0 or {SHORTEST_BONE} to 100, a radius above 0 up to 100, and friction from 0 up."
