@@ -20,6 +20,9 @@ from codesign_bench.design import colours
 HERE = Path(__file__).parent
 SCRIPTS = ("page.js", "curves.js", "viewer.js", "designs.js", "lineage.js", "start.js")
 
+_CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\r\t"}
+"""Control characters, which names of strangers may hold and no page needs."""
+
 
 def report(collection: Collection, study: Path, command: str) -> str:
     """The whole page. `study` is the folder of the study, `command` what made the report."""
@@ -40,7 +43,7 @@ def report(collection: Collection, study: Path, command: str) -> str:
         pictures = {"Final return of every seed, with the methods' means": _png(returns.final_returns(collection))}
         if pairs.rows:
             pictures["Probability that a run of the row's method beats one of the column's"] = _png(returns.pairs(collection))
-    return _template().render(
+    text = _template().render(
         study=collection.study,
         counts=[(len(collection.runs), "run"), (len(collection.methods), "method"), (len(collection.envs), "environment")],
         seeds=[len(collection.of(run.env, run.method)) for run in collection.runs],
@@ -62,6 +65,7 @@ def report(collection: Collection, study: Path, command: str) -> str:
         style=_asset("style.css"),
         script="\n".join(['"use strict";', *map(_asset, SCRIPTS)]),
     )
+    return text.translate(_CONTROLS)
 
 
 def _template() -> Template:
