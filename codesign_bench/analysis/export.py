@@ -13,6 +13,7 @@ from codesign_bench.analysis.measures import shortfall
 from codesign_bench.errors import ConfigError, StorageError
 from codesign_bench.own_files import checksum, empty_beside, removed
 from codesign_bench.plain_files import read_json
+from codesign_bench.terminal import printable
 
 KEPT = (".csv", ".json", ".xml", ".png", ".yaml")
 LEFT = ("checkpoints", "tensorboard", "wandb", "reevaluation")
@@ -44,7 +45,7 @@ def export(collection: Collection, out: Path, snapshots: bool, largest: int) -> 
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
                     written += len(content)
-            (fresh / "README.md").write_text(_readme(collection, place.name), encoding="utf-8")
+            (fresh / "README.md").write_text(printable(_readme(collection, place.name)), encoding="utf-8")
             (fresh / LIST).write_text(json.dumps(_checksums(fresh), indent=0), encoding="utf-8")
             _put_in_place(fresh, place, listed)
     except StorageError:
