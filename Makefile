@@ -82,7 +82,7 @@ lint: $(STAMP)  ## ruff, mypy, and the direction of imports
 	$(BIN)/lint-imports
 
 perf: $(STAMP)  ## speed as ratios within one run; fails below a bar [AGAINST=REVISION: whole iterations of this tree and of another]
-	$(RUN) -m $(if $(AGAINST),tests.perf.against $(AGAINST) $(ARGS),tests.perf)
+	$(RUN) -m $(if $(AGAINST),tests.perf.against $(AGAINST),tests.perf) $(ARGS)
 
 pictures: $(STAMP)  ## the pictures of the README
 	$(BENCH) render env=all out=docs/random_agents.png seed=3 agents=1
