@@ -12,7 +12,7 @@ BASELINES = ("transform2act", "nge", "ess", "rgs")
 ABLATIONS = ("transform2act", "transform2act_no_gnn", "transform2act_no_control_jsmlp", "transform2act_no_jsmlp")
 CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 """The methods of the paper's three figures of curves, in its order."""
-NEWER = ("bodygen", "transform2act_credit", "bodygen_no_credit")
+NEWER = ("bodygen", "stackelberg", "transform2act_credit", "transform2act_stackelberg", "bodygen_no_credit")
 """Those since 2022."""
 ORDER = (*BASELINES, *NEWER, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
 _MARKERS = dict(zip(ORDER, "os^D*8H<vPX>ph", strict=True))

@@ -14,6 +14,7 @@ from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.networks import Head, Init, NetworkConfig, NodeNetwork, ValueConfig, ValueNetwork
 from codesign_bench.learning.normaliser import Normaliser
 from codesign_bench.learning.value_scale import ValueScale
+from codesign_bench.learning.vectors import Stretch, halves
 from codesign_bench.simulation.episode import CONTROL
 
 
@@ -60,6 +61,12 @@ class GraphCritic(nn.Module):
     def outputs(self) -> list[tuple[Tensor, Tensor]]:
         return [self.network.head.output]
 
+    @property
+    def stretches(self) -> tuple[Stretch, Stretch]:
+        """Of the vector of its parameters: those that design steps change, and control steps. Here it is all."""
+        _, everything = halves(self, self)
+        return everything, everything
+
     def prepare(self, steps: Steps) -> Tensor:
         return torch.from_numpy(self.normaliser(self._features(steps)))
 
@@ -89,6 +96,11 @@ class StageCritic(nn.Module):
     @property
     def outputs(self) -> list[tuple[Tensor, Tensor]]:
         return [network.head.output for network in self.networks]  # type: ignore[union-attr,misc]
+
+    @property
+    def stretches(self) -> tuple[Stretch, Stretch]:
+        """Of the vector of its parameters: those of the design stages, and those of control."""
+        return halves(self, self.networks[-1])
 
     def prepare(self, steps: Steps) -> Tensor:
         """The stage is the last column."""

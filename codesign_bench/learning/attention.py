@@ -38,7 +38,21 @@ class _Attention(torch.autograd.Function):
                 _multiply(w, v, out, own, heads)
                 weights.append(w)
         ctx.save_for_backward(query, key, value, *weights)
+        ctx.save_for_forward(query, key, value, *weights)
         ctx.groups, ctx.heads, ctx.per_body, ctx.scale = groups, heads, per_body, scale
+        return out
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Tensor:
+        query, key, value, *weights = ctx.saved_tensors
+        d_query, d_key, d_value = tangents[:3]
+        out, heads = _empty_like(query, ctx.groups), ctx.heads
+        for (group, own), w in zip(_places(ctx.groups, ctx.per_body), weights, strict=True):
+            q, k, v = _part(query, own, heads), _part(key, group, heads), _part(value, group, heads)
+            d_q, d_k, d_v = _part(d_query, own, heads), _part(d_key, group, heads), _part(d_value, group, heads)
+            d_scores = (torch.bmm(d_q, k.transpose(1, 2)) + torch.bmm(q, d_k.transpose(1, 2))).mul_(ctx.scale)
+            d_w = w * (d_scores - (w * d_scores).sum(2, keepdim=True))
+            _multiply(torch.cat([d_w, w], 2), torch.cat([v, d_v], 1), out, own, heads)
         return out
 
     @staticmethod

@@ -56,12 +56,14 @@ class Settled:
 
     - design: positions of the design steps whose episodes have ended; returns: theirs, undiscounted, from there on
     - learned: positions of all steps to learn from: these, and the control steps
+    - episode: number of each step's episode; one that was under way before keeps its number for the steps that had waited
     """
 
     taken: Taken
     design: Array
     returns: Array
     learned: Array
+    episode: Array
 
 
 class DesignCredit:
@@ -79,15 +81,18 @@ class DesignCredit:
         is_design = rollout.stage != Stage.EXECUTION
         design, control = np.flatnonzero(is_design & ends), np.flatnonzero(~is_design)
         returns = to_go.ravel()[design]
+        time, slots = ended.shape
+        episode = (np.vstack([np.zeros((1, slots), int), np.cumsum(ended, axis=0)[:-1]]) + np.arange(slots) * (time + 1)).ravel()
         waiting = self._new(taken, to_go, np.flatnonzero(is_design & ~ends))
         before, count = self.waiting, taken.steps.num_steps
         if before is not None:
             done, so_far = ends[0, before.slot], before.so_far + to_go[0, before.slot]
             taken, returns = taken.followed_by(before.taken.select(np.flatnonzero(done))), np.concatenate([returns, so_far[done]])
             design = np.concatenate([design, np.arange(count, taken.steps.num_steps)])
+            episode = np.concatenate([episode, episode[before.slot[done]]])
             waiting = _joined(_kept(replace(before, so_far=so_far), np.flatnonzero(~done)), waiting)
         self.waiting = waiting
-        return Settled(taken, design, returns, np.sort(np.concatenate([design, control])))
+        return Settled(taken, design, returns, np.sort(np.concatenate([design, control])), episode)
 
     @staticmethod
     def _new(taken: Taken, to_go: Array, steps: Array) -> Waiting:

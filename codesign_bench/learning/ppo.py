@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,8 +15,9 @@ from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.credit import DesignCredit, Settled, Taken, standardised
 from codesign_bench.learning.gae import advantages
+from codesign_bench.learning.leader import LeaderConfig
 from codesign_bench.learning.return_scale import ReturnScales
-from codesign_bench.learning.shards import Actor, Batch, Critic, Shards, Sums, forest_of
+from codesign_bench.learning.shards import Actor, Batch, Critic, Shard, Shards, Sums, forest_of
 from codesign_bench.simulation.graphs import Rollout
 from codesign_bench.simulation.processes import Processes
 from codesign_bench.structured import Checked, Count, Positive, Share
@@ -39,6 +40,7 @@ class PPOConfig(Checked):
     - return_scales: the critic learns returns divided by their deviation, of design and of control steps, see ReturnScales
     - kl_limit: a batch is left when a minibatch finds the policy further than this (KL divergence) from the one that acted; null: never
     - normalise_values: the critic learns returns on a running scale of their own, see ValueScale; takes the place of return_scales
+    - leader: design policies reckon with the controller's answer, see leader.py; null: they do not
     """
 
     minibatch: Count
@@ -55,6 +57,7 @@ class PPOConfig(Checked):
     value_gradient_clip: Positive | None = None
     credit: Literal["gae", "stages"] = "gae"
     return_scales: bool = False
+    leader: LeaderConfig | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Losses:
 class PPO:
     """Optimisers around a policy and a value network."""
 
+    shard: ClassVar[type[Shard]] = Shard
+
     def __init__(self, actor: Actor, critic: Critic, config: PPOConfig, device: str = "cpu", processes: Processes | None = None) -> None:
         """`device`: where the update is computed; acting is always on the CPU, beside the simulator. `processes` compute shards of
         minibatches side by side."""
@@ -87,7 +92,7 @@ class PPO:
                 f"ppo.normalise_values is true; {type(critic).__name__} has no scale to normalise with, so only false is allowed."
             )
         self.actor, self.critic, self.config, self.device = actor, critic, config, torch.device(device)
-        self.shards = Shards(actor, critic, config.clip, config.shards, self.device, processes)
+        self.shards = Shards(actor, critic, config.clip, config.shards, self.device, processes, self.shard)
         self.return_scales, self.design_credit = ReturnScales(), DesignCredit()
         self.updates = 0
 
@@ -110,7 +115,7 @@ class PPO:
         else:
             learned, advantage, target = settled.learned, *_credited(gae, target, value, settled)
         self.shards.set_targets(advantage, self._learnable(target, stage, learned))
-        found, passes = self._passes(batch, learned, rng)
+        found, passes = self._passes(batch, learned, settled, rng)
         policy_loss, value_loss, norm, clipped, kl = np.mean(found, axis=0).tolist()
         return Losses(policy_loss, value_loss, norm, clipped, kl, explained_variance(value[learned], target[learned]), passes)
 
@@ -129,23 +134,30 @@ class PPO:
         self.shards.load(batch)
         return batch
 
-    def _passes(self, batch: Batch, learned: Array, rng: np.random.Generator) -> tuple[list[tuple[float, ...]], float]:
+    def _passes(
+        self, batch: Batch, learned: Array, settled: Settled | None, rng: np.random.Generator
+    ) -> tuple[list[tuple[float, ...]], float]:
         """What every minibatch gave, and how many passes were made before the policy was too far from the one that acted."""
         config = self.config
         found: list[tuple[float, ...]] = []
         for number in range(config.passes):
             parts = [learned[part] for part in minibatches(batch.steps.stage[learned], config.minibatch, rng)]
             for i, minibatch in enumerate(parts):
-                sums, norm, value_norm = self.shards.gradients(minibatch)
+                sums, norm, value_norm = self._gradients(batch, minibatch)
                 found.append((sums.policy_loss, sums.value_loss, norm, sums.clipped, sums.kl))
-                if not np.isfinite(sums.policy_loss + sums.value_loss + norm):  # a ratio that overflows can leave the loss finite
-                    raise self._failure(batch, minibatch, sums, norm)
                 if config.kl_limit is not None and sums.kl > config.kl_limit:
                     return found, number + i / len(parts)
                 self.updates += 1
-                scales = _clipping(norm, config.policy_gradient_clip), _clipping(value_norm, config.value_gradient_clip)
+                scales = clipping(norm, config.policy_gradient_clip), clipping(value_norm, config.value_gradient_clip)
                 self.shards.step(scales, (config.policy_lr, config.value_lr), self.updates)
         return found, config.passes
+
+    def _gradients(self, batch: Batch, minibatch: Array) -> tuple[Sums, float, float]:
+        """As Shards.gradients gives them; raises LearningError where they are not finite."""
+        sums, norm, value_norm = self.shards.gradients(minibatch)
+        if not np.isfinite(sums.policy_loss + sums.value_loss + norm):  # a ratio that overflows can leave the loss finite
+            raise self._failure(batch, minibatch, sums, norm)
+        return sums, norm, value_norm
 
     def _failure(self, batch: Batch, minibatch: Array, sums: Sums, norm: float) -> LearningError:
         rows, _ = batch.steps.rows(minibatch)
@@ -203,7 +215,8 @@ class PPO:
         self.shards.value.load_state_dict(state["value"])
 
 
-def _clipping(norm: float, limit: float | None) -> float:
+def clipping(norm: float, limit: float | None) -> float:
+    """What a gradient of that norm is multiplied with."""
     return 1.0 if limit is None else min(1.0, limit / (norm + 1e-6))
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from codesign_bench.learning.batch import Steps
 from codesign_bench.learning.forest import Forest, filled_up
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.value_scale import ValueScale
-from codesign_bench.learning.vectors import Vectors, layout_of_vectors, new_vectors, tensors, values_of
+from codesign_bench.learning.vectors import Stretch, Vectors, layout_of_vectors, new_vectors, tensors, values_of
 from codesign_bench.simulation.processes import Layout, Processes, SharedMemory, layout_of
 
 
@@ -86,12 +86,18 @@ class Sums(NamedTuple):
 class Shard:
     """One shard's part of the work, wherever it is done."""
 
+    memory: SharedMemory
+    """Where batches are found, in another process."""
+
     def __init__(self, number: int, actor: Actor, critic: Critic, clip: float, policy: Vectors, value: Vectors) -> None:
         self.number, self.actor, self.critic, self.clip, self.policy, self.value = number, actor, critic, clip, policy, value
         self.batch: Batch | None = None
 
     def load(self, batch: Batch) -> None:
         self.batch = batch
+
+    def load_shared(self, space: DesignSpace, layout: Layout, start: int) -> None:
+        self.load(_batch_of(self.memory.arrays(layout, start), space))
 
     @torch.no_grad()
     def values(self, chunks: Sequence[Array]) -> list[Array]:
@@ -137,6 +143,10 @@ class Shard:
         for vectors, scale, rate in zip((self.policy, self.value), scales, rates, strict=True):
             vectors.step(self.number, scale, rate, count)
 
+    def step_within(self, network: Literal["policy", "value"], stretch: Stretch, scale: float, rate: float, count: int) -> None:
+        vectors: Vectors = getattr(self, network)
+        vectors.step(self.number, scale, rate, count, stretch)
+
     def _log_prob(self, batch: Batch, chosen: Array, forest: Forest, rows: Tensor) -> Tensor:
         """Log-probabilities of steps that may be of different stages."""
         stage = batch.steps.stage[chosen]
@@ -153,7 +163,16 @@ class Shard:
 class Shards:
     """All shards of the minibatches of one pair of networks: in this process, one after the other, or in others."""
 
-    def __init__(self, actor: Actor, critic: Critic, clip: float, count: int, device: torch.device, processes: Processes | None) -> None:
+    def __init__(
+        self,
+        actor: Actor,
+        critic: Critic,
+        clip: float,
+        count: int,
+        device: torch.device,
+        processes: Processes | None,
+        kind: type[Shard] = Shard,
+    ) -> None:
         """Processes are used if they have any, and only on the CPU."""
         actor.to(device)
         critic.to(device)
@@ -161,7 +180,7 @@ class Shards:
         self._processes = processes if processes is not None and processes.count and device.type == "cpu" else None
         if self._processes is None:
             self.policy, self.value = (new_vectors(parameters, count) for parameters in networks)
-            self._here = [Shard(number, actor, critic, clip, self.policy, self.value) for number in range(count)]
+            self._here = [kind(number, actor, critic, clip, self.policy, self.value) for number in range(count)]
         else:
             memory, values = self._processes.memory, [values_of(parameters) for parameters in networks]
             layouts = [layout_of_vectors(len(mine), count) for mine in values]
@@ -170,7 +189,7 @@ class Shards:
             for mine, shared in zip(values, arrays, strict=True):
                 shared["values"].copy_(mine)
             self._name = f"shard {starts}"
-            remote = [partial(_remote_shard, number, actor, critic, clip, layouts, starts) for number in range(count)]
+            remote = [partial(_remote_shard, kind, number, actor, critic, clip, layouts, starts) for number in range(count)]
             self._processes.place(self._name, remote)  # as they are before their parameters become views of a vector
             self.policy, self.value = (Vectors(p, shared) for p, shared in zip(networks, arrays, strict=True))
         self.targets = (torch.empty(0), torch.empty(0))
@@ -182,7 +201,7 @@ class Shards:
         """What the minibatches are taken from."""
         self.targets, self.old_log_prob = (batch.advantage, batch.target), batch.old_log_prob
         if self._processes is None:
-            self._each("load", [(batch,)] * self.count)
+            self.each("load", [(batch,)] * self.count)
             return
         arrays, memory = _arrays_of(batch), self._processes.memory
         layout = layout_of(arrays)
@@ -191,7 +210,7 @@ class Shards:
             shared[name][...] = array
         self.targets = torch.from_numpy(shared["advantage"]), torch.from_numpy(shared["target"])
         self.old_log_prob = torch.from_numpy(shared["old_log_prob"])
-        self._each("load_shared", [(batch.steps.space, layout, memory.reserved)] * self.count)
+        self.each("load_shared", [(batch.steps.space, layout, memory.reserved)] * self.count)
 
     def set_targets(self, advantage: Array, target: Array) -> None:
         """[steps] each, for the steps that were loaded."""
@@ -213,22 +232,31 @@ class Shards:
             self.old_log_prob[mine] = torch.from_numpy(found).to(self.old_log_prob.device)
 
     def _of_chunks(self, method: str, chunks: Sequence[Array]) -> list[Array]:
-        found = self._each(method, [(chunks[i :: self.count],) for i in range(self.count)])
+        found = self.each(method, [(chunks[i :: self.count],) for i in range(self.count)])
         return [found[i % self.count][i // self.count] for i in range(len(chunks))]
 
     def gradients(self, minibatch: Array) -> tuple[Sums, float, float]:
         """What a minibatch gives, and the norms of the policy's and the critic's gradients."""
         parts = [part for part in np.array_split(minibatch, self.count) if len(part)]
-        sums = self._each("gradients", [(part, len(minibatch)) for part in parts])
-        squares = self._each("sum_gradients", [(len(parts),)] * self.count)
+        sums = self.each("gradients", [(part, len(minibatch)) for part in parts])
+        return Sums(*map(sum, zip(*sums, strict=True))), *self.sum_gradients(len(parts))
+
+    def sum_gradients(self, shards: int) -> tuple[float, float]:
+        """Of the first `shards`, into the totals; returns the norms of the policy's and the critic's."""
+        squares = self.each("sum_gradients", [(shards,)] * self.count)
         policy, value = (math.sqrt(sum(each)) for each in zip(*squares, strict=True))
-        return Sums(*map(sum, zip(*sums, strict=True))), policy, value
+        return policy, value
 
     def step(self, scales: tuple[float, float], rates: tuple[float, float], count: int) -> None:
         """Adam's step number `count` of policy and critic with the last minibatch's gradients, multiplied by `scales`."""
-        self._each("step", [(scales, rates, count)] * self.count)
+        self.each("step", [(scales, rates, count)] * self.count)
 
-    def _each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def step_within(self, network: Literal["policy", "value"], stretch: Stretch, scale: float, rate: float, count: int) -> None:
+        """The same of one of the networks, within a stretch of its vector."""
+        self.each("step_within", [(network, stretch, scale, rate, count)] * self.count)
+
+    def each(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """What a method of the first shards gives for these arguments, one tuple for each."""
         if self._processes is not None:
             return self._processes.call(method, self._name, arguments)
         return [getattr(shard, method)(*mine) for shard, mine in zip(self._here, arguments, strict=False)]
@@ -246,22 +274,20 @@ def forest_of(steps: Steps, chosen: Array, device: torch.device) -> tuple[Forest
 # ---- in another process ------------------------------------------------------------------------------------------------
 
 
-class _RemoteShard(Shard):
-    """Finds its batches in shared memory."""
-
-    memory: SharedMemory
-
-    def load_shared(self, space: DesignSpace, layout: Layout, start: int) -> None:
-        self.load(_batch_of(self.memory.arrays(layout, start), space))
-
-
 def _remote_shard(
-    number: int, actor: Actor, critic: Critic, clip: float, layouts: Sequence[Layout], starts: Sequence[int], memory: SharedMemory
-) -> _RemoteShard:
+    kind: type[Shard],
+    number: int,
+    actor: Actor,
+    critic: Critic,
+    clip: float,
+    layouts: Sequence[Layout],
+    starts: Sequence[int],
+    memory: SharedMemory,
+) -> Shard:
     keep_freed_memory()
     arrays = [tensors(memory.arrays(layout, start)) for layout, start in zip(layouts, starts, strict=True)]
     policy, value = Vectors(list(actor.parameters()), arrays[0]), Vectors(list(critic.parameters()), arrays[1])
-    shard = _RemoteShard(number, actor, critic, clip, policy, value)
+    shard = kind(number, actor, critic, clip, policy, value)
     shard.memory = memory
     return shard
 

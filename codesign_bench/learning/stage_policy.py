@@ -17,6 +17,7 @@ from codesign_bench.learning.batch import NUM_STAGES, Steps
 from codesign_bench.learning.forest import Forest
 from codesign_bench.learning.gaussian import log_density
 from codesign_bench.learning.normaliser import Normaliser
+from codesign_bench.learning.vectors import Stretch, halves
 from codesign_bench.simulation.episode import ACTION_SIZE, ATTRIBUTES, CONTROL, SKELETON, Stage
 from codesign_bench.simulation.graphs import Decision, GraphBatch
 from codesign_bench.tasks.base import Task
@@ -86,6 +87,11 @@ class StagePolicy(nn.Module):
     def of_stage(self, stage: int) -> SubPolicy:
         return (self.skeleton, self.attribute, self.execution)[stage]
 
+    @property
+    def stretches(self) -> tuple[Stretch, Stretch]:
+        """Of the vector of its parameters: those of the design, and those of control."""
+        return halves(self, self.execution)
+
     def acting(self, deterministic: bool = False) -> ActingPolicy:
         """A snapshot of the policy that acts."""
         return ActingPolicy(self, deterministic)
@@ -107,7 +113,11 @@ class StagePolicy(nn.Module):
         stage = int(steps.stage[chosen[0]])
         sub = self.of_stage(stage)
         output = sub.forward(prepared[stage].index_select(0, rows), forest)
-        illegal = self._illegal(stage, steps, rows)
+        return self.graph_log_prob(stage, output, steps, actions, forest, rows)
+
+    def graph_log_prob(self, stage: int, output: Tensor, steps: Steps, actions: Tensor, forest: Forest, rows: Tensor) -> Tensor:
+        """[graphs]: from the output of a sub-policy."""
+        sub, illegal = self.of_stage(stage), self._illegal(stage, steps, rows)
         node_log_prob = node_log_probs(output, actions.index_select(0, rows), sub.log_std, sub.action_columns, illegal)
         return node_log_prob.new_zeros(forest.num_graphs).index_add(0, forest.graph, node_log_prob)
 

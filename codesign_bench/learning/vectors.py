@@ -15,6 +15,8 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 """Adam's, as in Kingma and Ba."""
 GRAIN = 1024
 """Parts of a vector begin at multiples of it, so that every element is computed by the same instructions whatever the parts."""
+Stretch = tuple[int, int]
+"""Of a vector: its first number, and the one after its last."""
 
 
 class Vectors:
@@ -30,9 +32,9 @@ class Vectors:
         self._targets: list[list[Tensor]] = [self._views(row) for row in self.gradients]
         self._filled = [[True] * len(self.parameters) for _ in self._targets]
 
-    def take(self, shard: int, loss: Tensor) -> None:
-        """The gradients of a shard's loss; zero for parameters that it does not depend on."""
-        found = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+    def take(self, shard: int, loss: Tensor, keep: bool = False) -> None:
+        """The gradients of a shard's loss; zero for parameters that it does not depend on. `keep`: more is asked of the same graph."""
+        found = torch.autograd.grad(loss, self.parameters, allow_unused=True, retain_graph=keep)
         targets, filled = self._targets[shard], self._filled[shard]
         pairs = [(target, gradient) for target, gradient in zip(targets, found, strict=True) if gradient is not None]
         torch._foreach_copy_([target for target, _ in pairs], [gradient for _, gradient in pairs])
@@ -50,9 +52,11 @@ class Vectors:
             total += row[mine]
         return float(total.dot(total))
 
-    def step(self, part: int, scale: float, rate: float, count: int) -> None:
-        """Adam's `count`-th step in one of the parts, with gradients multiplied by `scale`."""
+    def step(self, part: int, scale: float, rate: float, count: int, stretch: Stretch | None = None) -> None:
+        """Adam's `count`-th step in one of the parts, with gradients multiplied by `scale`; only within a stretch, if one is given."""
         mine = self._part(part)
+        if stretch is not None:
+            mine = slice(max(mine.start, stretch[0]), max(mine.start, min(mine.stop, stretch[1])))
         if len(self.values[mine]) == 0:
             return
         if scale != 1:
@@ -98,3 +102,9 @@ def new_vectors(parameters: Sequence[nn.Parameter], shards: int) -> Vectors:
 def tensors(arrays: dict[str, Array]) -> dict[str, Tensor]:
     """That share the arrays' memory."""
     return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+
+def halves(network: nn.Module, last: nn.Module) -> tuple[Stretch, Stretch]:
+    """Of the vector of a network's parameters: those before its `last` part, and those of it."""
+    total, end = (sum(parameter.numel() for parameter in module.parameters()) for module in (network, last))
+    return (0, total - end), (total - end, total)

@@ -16,7 +16,8 @@ from codesign_bench.learning.batch import steps_of_rollout
 from codesign_bench.learning.mosat import MoSATConfig
 from codesign_bench.learning.networks import Sizes
 from codesign_bench.learning.normaliser import Normaliser
-from codesign_bench.learning.ppo import PPO, PPOConfig
+from codesign_bench.learning.ppo import PPOConfig
+from codesign_bench.learning.stackelberg import check_leader, make_ppo
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.structured import Count, Natural, Positive
 from codesign_bench.tasks.base import Task
@@ -76,6 +77,7 @@ class BodyGen(Method):
     @classmethod
     def check(cls, config: BodyGenConfig, budget: Budget, task: Task) -> None:
         started(task, config.start)
+        check_leader(config.ppo, TransformSteps(config.skeleton.steps, config.attribute.steps))
         if config.encoder == "mosat":
             config.mosat.check(task.space.max_nodes)
 
@@ -90,7 +92,7 @@ class BodyGen(Method):
         self.policy = policy_of(self.task, encoder, self.normaliser, *log_stds)
         self.value = StageCritic(self.normaliser, values_of(self.task, encoder, config.value.mlp))
         self.pool = context.pool(transforming_groups(self.task, self.steps, context, config.inner_iterations))
-        self.ppo = PPO(self.policy, self.value, config.ppo, context.device, self.pool.processes)
+        self.ppo = make_ppo(self.policy, self.value, config.ppo, self.steps, context.device, self.pool.processes)
         self.shuffle = context.streams.generator("minibatches")
         self.steps_per_slot = part_of_batch(context.budget, config.inner_iterations) // self.pool.slots
 

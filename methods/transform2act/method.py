@@ -11,7 +11,8 @@ from codesign_bench.learning.actor_critic import GraphCritic
 from codesign_bench.learning.batch import NUM_STAGES, steps_of_rollout
 from codesign_bench.learning.networks import Init, ValueConfig
 from codesign_bench.learning.normaliser import Normaliser
-from codesign_bench.learning.ppo import PPO, PPOConfig
+from codesign_bench.learning.ppo import PPOConfig
+from codesign_bench.learning.stackelberg import check_leader, make_ppo
 from codesign_bench.simulation.episode import TransformSteps
 from codesign_bench.structured import Count, Natural
 from codesign_bench.tasks.base import Task
@@ -65,6 +66,7 @@ class Transform2Act(Method):
     @classmethod
     def check(cls, config: Transform2ActConfig, budget: Budget, task: Task) -> None:
         started(task, config.start)
+        check_leader(config.ppo, TransformSteps(config.skeleton.steps, config.attribute.steps))
 
     def __init__(self, config: Transform2ActConfig, context: Context) -> None:
         self.config = config
@@ -74,7 +76,7 @@ class Transform2Act(Method):
         self.policy = Transform2ActPolicy(self.task, config.skeleton, config.attribute, config.execution, config.jsmlp.init)
         self.value = GraphCritic(Normaliser(self.task.features.size + NUM_STAGES), config.value, sees_stage=True)
         self.pool = context.pool(transforming_groups(self.task, self.steps, context, config.inner_iterations))
-        self.ppo = PPO(self.policy, self.value, config.ppo, context.device, self.pool.processes)
+        self.ppo = make_ppo(self.policy, self.value, config.ppo, self.steps, context.device, self.pool.processes)
         self.shuffle = context.streams.generator("minibatches")
         self.steps_per_slot = part_of_batch(context.budget, config.inner_iterations) // self.pool.slots
 

@@ -227,6 +227,7 @@ def test_conformance(check: Callable[..., None], shared: Path) -> None:
     "overrides",
     [
         ("method=bodygen_no_credit",),
+        ("method=stackelberg", "env=crawler"),
         ("method.encoder=gnn", "method.merge=after"),
         ("method.inner_iterations=2", "method.ppo.normalise_values=true", "method.ppo.kl_limit=0.02", "env=crawler"),
     ],
@@ -237,7 +238,24 @@ def test_options(overrides: tuple[str, ...], tmp_path: Path) -> None:
     conformance.check(tiny_bodygen(tmp_path, *overrides), tmp_path)
 
 
-def test_transform2act_with_its_credit(tmp_path: Path) -> None:
-    config = tiny(tmp_path, "method=transform2act_credit", "budget.steps=600", env="cheetah")
+@pytest.mark.parametrize("method", ["transform2act_credit", "transform2act_stackelberg", "stackelberg"])
+def test_others_that_use_its_credit(method: str, tmp_path: Path) -> None:
+    make = tiny_bodygen if method == "stackelberg" else tiny
+    config = make(tmp_path, f"method={method}", "budget.steps=600", env="cheetah")  # type: ignore[operator]
     for check in (conformance.equal_charging, conformance.resume_equality, conformance.worker_independence):
         check(config, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "parts"),
+    [
+        (["method.ppo.credit=gae"], ["method.ppo.credit is gae", "stages"]),
+        (["method.skeleton.steps=0", "method.attribute.steps=0"], ["method.ppo.leader", "design steps"]),
+        (["method.ppo.leader.damping=0"], ["method.ppo.leader.damping is 0", "above 0"]),
+    ],
+)
+def test_a_leader_that_cannot_lead_is_refused(overrides: list[str], parts: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        run(tiny_bodygen(tmp_path, "method=stackelberg", *overrides))
+    assert_one_sentence(error.value, *parts)
+    assert not list(tmp_path.iterdir())

@@ -52,6 +52,10 @@ def test_discount(name: str) -> None:
     assert config_of(f"env={name}")[0].ppo.gamma == (0.999 if name == "gap" else 0.995)
 
 
+LEADER = {"control_steps": 6, "damping": 5.0, "iterations": 20, "tolerance": 1e-3, "limit": 1.0}
+"""As published (Stackelberg PPO)."""
+
+
 def test_ablations_change_what_they_name_and_nothing_else() -> None:
     full, _ = config_of()
     differences: dict[str, dict[str, Any]] = {
@@ -60,6 +64,7 @@ def test_ablations_change_what_they_name_and_nothing_else() -> None:
         "transform2act_no_jsmlp": {"skeleton.head": "linear", "attribute.head": "linear", "execution.head": "linear"},
         "transform2act_attributes": {"start": "expert", "skeleton.steps": 0},
         "transform2act_credit": {"ppo.credit": "stages"},
+        "transform2act_stackelberg": {"ppo.credit": "stages", **{f"ppo.leader.{key}": value for key, value in LEADER.items()}},
     }
     assert {name for name in options_of("method") if name.startswith("transform2act")} == {"transform2act", *differences}
     for name, expected in differences.items():
@@ -67,7 +72,7 @@ def test_ablations_change_what_they_name_and_nothing_else() -> None:
         assert config["method"]["name"] == name
         assert config["method"]["plugin"] == "transform2act"
         one, other = flat(full), flat(method)
-        assert {key: other[key] for key in other if other[key] != one[key]} == expected
+        assert {key: other[key] for key in other if other[key] != one.get(key)} == expected
 
 
 def flat(value: Any, where: str = "") -> dict[str, Any]:
