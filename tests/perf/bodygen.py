@@ -26,8 +26,8 @@ from tests.perf.table import Table, heading, interleaved
 SLOTS, ENV, MINIBATCH = 25, "walker_medium", 2048
 
 
-def make_method() -> BodyGen:
-    plan = RunSetup.of(load_config("config", [f"env={ENV}", "method=bodygen", "workers=0"]))
+def make_method(name: str = "bodygen", workers: int = 0) -> BodyGen:
+    plan = RunSetup.of(load_config("config", [f"env={ENV}", f"method={name}", f"workers={workers}"]))
     context = Context(plan.task, plan.budget, Streams(0), Ledger(plan.budget.steps), plan.settings.sampler.groups, plan.workers, "cpu")
     method = plan.method_class(plan.method_config, context)
     assert isinstance(method, BodyGen)
@@ -90,6 +90,16 @@ def measure_learning(table: Table, method: BodyGen, bodies: int) -> None:
     table.add(f"{ENV}: limit of matrix products / minibatch of {bodies} bodies", operations / rate / mine, 0.35, note=note)
 
 
+def measure_leader(table: Table) -> None:
+    heading("A leader's price: whole iterations of Stackelberg PPO against BodyGen's, two workers")
+    methods = [make_method(name, workers=2) for name in ("stackelberg", "bodygen")]
+    mine, theirs = interleaved(*[method.iterate for method in methods], repeats=2)
+    for method in methods:
+        method.close()
+    rates = " and ".join(f"{methods[0].steps_per_slot * methods[0].pool.slots / seconds:.0f}" for seconds in (mine, theirs))
+    table.add(f"{ENV}: time of an iteration / BodyGen's", mine / theirs, 2, at_most=True, note=f"   {rates} steps/s")
+
+
 def measure(table: Table) -> None:
     keep_freed_memory()
     torch.set_num_threads(1)
@@ -102,6 +112,7 @@ def measure(table: Table) -> None:
             measure_acting(table, method)
             for bodies in (5, 14):
                 measure_learning(table, method, bodies)
+    measure_leader(table)
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def measure_memory(table: Table) -> None:
     for name in ("nge", "rgs"):
         method = population(name, "locomotion3d", 29, "workers=2", "method.ppo.passes=1")
         train(method.population.species[: method.sampler.size], method.sampler, 0, 1)
-        memory = sum(process.memory_info().rss for process in [me, *me.children(recursive=True)]) / 1e9
+        memory = sum(process.memory_full_info().pss for process in [me, *me.children(recursive=True)]) / 1e9
         table.add(f"{name}: gigabytes, workers included", memory, 4, at_most=True)
         method.close()
 

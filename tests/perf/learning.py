@@ -210,7 +210,7 @@ def _iterations(table: Table, env: str) -> None:
     total = time.perf_counter() - start
     rate = iterations * BATCH / total
     me = psutil.Process(os.getpid())
-    memory = sum(p.memory_info().rss for p in [me, *me.children(recursive=True)]) / 1e9
+    memory = sum(p.memory_full_info().pss for p in [me, *me.children(recursive=True)]) / 1e9  # what is shared is counted once
     method.close()
     split = ", ".join(f"{name} {value / total:.0%}" for name, value in seconds.items())
     note = f"   {rate:.0f} steps/s: {split}"
