@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from codesign_bench.errors import ConfigError
+from codesign_bench.experiment.limits import MOST_AGENTS
 from codesign_bench.experiment.method import Budget
 from codesign_bench.structured import Count
 from methods.evolution.config import PopulationConfig
@@ -41,13 +42,13 @@ class DERLConfig(PopulationConfig):
         """All cohorts of a budget live equally long, one after the other, and nothing is left."""
         cohort, batch = self.cohort_size(budget), budget.agent_batch
         each = budget.steps // cohort
-        lifetimes = [batch * n for n in range(1, each // batch + 1) if each % (batch * n) == 0]
-        lifetime = self.lifetime or max(n for n in lifetimes if n <= max(budget.steps // AGENTS, batch))
+        lifetimes = [each // cohorts for cohorts in range(1, MOST_AGENTS // cohort + 1) if each % (cohorts * batch) == 0]  # longest first
+        lifetime = self.lifetime or next((steps for steps in lifetimes if steps * AGENTS <= budget.steps), lifetimes[-1])
         if lifetime not in lifetimes:
-            near = [*[n for n in lifetimes if n < lifetime][-1:], *[n for n in lifetimes if n > lifetime][:1]]
+            near = [*[steps for steps in lifetimes if steps < lifetime][:1], *[steps for steps in lifetimes if steps > lifetime][-1:]]
             raise ConfigError(
-                f"method.lifetime is {lifetime}; allowed are multiples of budget.agent_batch, {batch}, that divide the steps of budget.steps "
-                f"for each member of a cohort, {each}, nearest {' and '.join(map(str, near))}."
+                f"method.lifetime is {lifetime}; allowed are multiples of budget.agent_batch, {batch}, that divide {each}, the steps of each "
+                f"member of a cohort, for at most {MOST_AGENTS:,} agents, nearest {' and '.join(map(str, near))}."
             )
         cohorts = each // lifetime
         window = self.window or max(cohorts // 4, 1) * cohort
