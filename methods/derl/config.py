@@ -1,11 +1,12 @@
 """How DERL shares a budget among equal lifetimes."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.limits import MOST_AGENTS
 from codesign_bench.experiment.method import Budget
-from codesign_bench.structured import Count
+from codesign_bench.structured import Allowed, Count
 from methods.evolution.config import PopulationConfig
 from methods.evolution.mutation import MutationConfig
 
@@ -35,7 +36,7 @@ class DERLConfig(PopulationConfig):
 
     lifetime: Count | None
     window: Count | None
-    tournament: Count
+    tournament: Annotated[int, Allowed(f"are whole numbers from 1 to {MOST_AGENTS:,}", lambda size: 1 <= size <= MOST_AGENTS)]
     mutation: MutationConfig
 
     def lives(self, budget: Budget) -> Lives:
@@ -47,13 +48,14 @@ class DERLConfig(PopulationConfig):
         if lifetime not in lifetimes:
             near = [*[steps for steps in lifetimes if steps < lifetime][:1], *[steps for steps in lifetimes if steps > lifetime][-1:]]
             raise ConfigError(
-                f"method.lifetime is {lifetime}; allowed are multiples of budget.agent_batch, {batch}, that divide {each}, the steps of each "
-                f"member of a cohort, for at most {MOST_AGENTS:,} agents, nearest {' and '.join(map(str, near))}."
+                f"method.lifetime is {lifetime}; allowed are multiples of budget.agent_batch, {batch}, that divide {each}, the steps of "
+                f"each member of a cohort, for at most {MOST_AGENTS:,} agents, nearest {' and '.join(map(str, near))}."
             )
         cohorts = each // lifetime
         window = self.window or max(cohorts // 4, 1) * cohort
         if window % cohort or window > cohorts * cohort:
             raise ConfigError(
-                f"method.window is {window}; allowed are multiples of the cohort, {cohort}, up to {cohorts * cohort}, the agents of budget.steps."
+                f"method.window is {window}; allowed are multiples of the cohort, {cohort}, up to {cohorts * cohort}, the agents of "
+                "budget.steps."
             )
         return Lives(cohort, lifetime // batch, window)
