@@ -82,7 +82,7 @@ def ranked(candidates: Sequence[C]) -> list[C]:
 
 def tournament(candidates: Sequence[C], size: int, rng: np.random.Generator) -> C:
     """The fittest of `size` that are drawn uniformly, with replacement; among equals the one that was drawn first."""
-    drawn = [candidates[i] for i in rng.integers(len(candidates), size=size)]
+    drawn: list[C] = [candidates[i] for i in rng.integers(len(candidates), size=size).tolist()]
     return max(drawn, key=lambda candidate: candidate.fitness)
 
 
