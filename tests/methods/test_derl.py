@@ -332,6 +332,21 @@ def test_a_run_stopped_after_every_batch(aged: dict[str, Any], tmp_path: Path, m
     outcome(aged).must_equal(outcome(stopped), "a run that was stopped after every batch")
 
 
+def test_no_two_batches_of_an_agent_have_the_same_noise() -> None:
+    method = make(small("derl", "method.inner_iterations=2"))
+    collect, moments = method.sampler.collect, []
+
+    def noted(cohort: list[Species], *moment: int) -> Any:
+        moments.extend((species.number, *moment) for species in cohort)
+        return collect(cohort, *moment)
+
+    method.sampler.collect = noted
+    for _ in range(3):
+        method.iterate()
+    assert len(moments) == 4 * 3 * 2
+    assert len(set(moments)) == len(moments)
+
+
 def test_cohorts_of_one_process_and_of_two_are_equal() -> None:
     """Lives that begin and end in the middle of iterations."""
     one, two = make(small("derl")), make(small("derl"), workers=2)
