@@ -77,7 +77,7 @@ def read_table(run: Path, name: str) -> pd.DataFrame:
     """As far as it is written: its last row may be half there."""
     file = run / name
     if not file.is_file():
-        raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess or rgs.")
+        raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess, rgs or derl that has finished a generation.")
     try:
         rows, _, _ = read_text(file).rpartition("\n")
         table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name], nrows=MOST_ROWS + 1)

@@ -14,8 +14,8 @@ CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 """The methods of the paper's three figures of curves, in its order."""
 NEWER = ("bodygen", "stackelberg", "transform2act_credit", "transform2act_stackelberg", "bodygen_no_credit")
 """Those since 2022."""
-ORDER = (*BASELINES, *NEWER, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
-_MARKERS = dict(zip(ORDER, "os^D*8H<vPX>ph", strict=True))
+ORDER = (*BASELINES, "derl", *NEWER, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
+_MARKERS = dict(zip(ORDER, (*"os^Dd*8H<", r"$\spadesuit$", *"vPX>ph", r"$\clubsuit$"), strict=True))
 ENVS = (
     *("locomotion2d", "locomotion3d", "swimmer", "gap"),
     *("crawler", "terraincrosser", "cheetah", "swimmer_bodygen"),

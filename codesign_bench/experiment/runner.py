@@ -148,8 +148,8 @@ class RunSetup:
         method_config: Any = build(cls.config_class, {key: value for key, value in method.items() if key not in own}, "method")
         steps = cls.iteration_steps(budget)
         _check_budget(budget, steps)
-        cls.check(method_config, budget, task)
         check_sizes(budget, task.config.max_steps, task.scene.frame_skip, method_config)
+        cls.check(method_config, budget, task)
         if settings.device == "cuda" and not torch.cuda.is_available():
             raise ConfigError("device is cuda, but this machine has none that torch can use; allowed here is cpu.")
         return RunSetup(settings, budget, task, cls, method_config, steps, configuration_hash(config))

@@ -29,6 +29,25 @@ class PopulationConfig:
         """Of one species: its batch takes the time of the longest episode, in steps, in each of them."""
         return max(budget.agent_batch // self.inner_iterations // longest, 1)
 
+    def steps_per_slot(self, budget: Budget, longest: int) -> int:
+        """In one inner iteration."""
+        parts = self.inner_iterations * self.slots(budget, longest)
+        if budget.agent_batch % parts:
+            raise ConfigError(
+                f"budget.agent_batch is {budget.agent_batch}; allowed are multiples of {parts}, "
+                "the inner iterations times the slots of an agent."
+            )
+        return budget.agent_batch // parts
+
+    def cohort_size(self, budget: Budget) -> int:
+        """By default as many as take at least the batch of the methods with one agent."""
+        sizes = [size for size in range(1, budget.population + 1) if budget.population % size == 0]
+        if self.cohort is None:
+            return next((size for size in sizes if size * budget.agent_batch >= budget.batch), budget.population)
+        if self.cohort not in sizes:
+            raise ConfigError(f"method.cohort is {self.cohort}; allowed are divisors of the population, {budget.population}, or null.")
+        return self.cohort
+
 
 @dataclass(frozen=True)
 class InitialConfig:

@@ -1,4 +1,4 @@
-"""What NGE, ESS and RGS are besides their generations: a population, where it is sampled, and what the runner asks of a plug-in."""
+"""What NGE, ESS, RGS and DERL are besides their generations: a population, where it is sampled, and what the runner asks of a plug-in."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Mutations of designs: add nodes, add a copy of a subtree, delete a subtree, perturb attributes. Design -> Design.
+"""Mutations of designs: add nodes, add a copy of a subtree, delete a subtree, redraw an attribute, perturb attributes. Design -> Design.
 
 Only legal designs come out: the limits of the task's design space hold, limbs of the root are neither added nor removed.
 Attributes are drawn and perturbed in s = sin(pi p / 2), which is linear in the physical value and lies in [-1, 1].
@@ -23,14 +23,14 @@ NOISE = 1 / 6
 QUANTUM = 1 / 3
 """Step of a quantised perturbation in s, a sixth of an attribute's range."""
 
-Operator = Literal["add node", "add graph", "delete graph", "perturb"]
+Operator = Literal["add node", "add graph", "delete graph", "redraw", "perturb"]
 
 
 @dataclass(frozen=True)
 class MutationConfig(Checked):
     """How children differ from their parents.
 
-    - add, delete, perturb: probabilities of the operators
+    - add, delete, redraw, perturb: probabilities of the operators
     - add_graph: share of the additions that copy a subtree
     - node_rate: chance of each node to be added to, or to be perturbed; at least one always is
     - new_attributes: uniform, or copied from the node that a new one hangs on (parent)
@@ -44,12 +44,13 @@ class MutationConfig(Checked):
     node_rate: PositiveShare
     new_attributes: Literal["uniform", "parent"]
     noise: Literal["gaussian", "quantised"]
+    redraw: Share = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        total = self.add + self.delete + self.perturb
+        total = self.add + self.delete + self.redraw + self.perturb
         if abs(total - 1) > 1e-9:
-            raise ConfigError(f"method.mutation.add, delete and perturb sum to {total:g}; allowed is a sum of 1.")
+            raise ConfigError(f"method.mutation.add, delete, redraw and perturb sum to {total:g}; allowed is a sum of 1.")
 
 
 class Mutation(NamedTuple):
@@ -69,6 +70,8 @@ def mutate(design: Design, space: DesignSpace, config: MutationConfig, rng: Rng)
         found = add_graph(design, space, rng) if operator == "add graph" else add_nodes(design, space, config, rng)
     elif choice < config.add + config.delete:
         operator, found = "delete graph", delete_graph(design, space, rng)
+    elif choice < config.add + config.delete + config.redraw:
+        operator, found = "redraw", redraw(design, space, rng)
     if found is None:
         operator, found = "perturb", perturb(design, space, config, rng)
     return Mutation(found, operator)
@@ -105,6 +108,17 @@ def delete_graph(design: Design, space: DesignSpace, rng: Rng) -> Design | None:
         return None
     child = rng.choice(np.flatnonzero(design.parents == rng.choice(parents)))
     return without(design, int(child))
+
+
+def redraw(design: Design, space: DesignSpace, rng: Rng) -> Design:
+    """A uniformly drawn attribute, drawn anew: of one node or, as often, of all that have it, each its own value."""
+    tunable = space.tunable(design)
+    attribute = rng.choice(np.flatnonzero(tunable.any(axis=0)))
+    nodes = np.flatnonzero(tunable[:, attribute])
+    chosen = nodes if rng.random() < 0.5 else rng.choice(nodes, 1)
+    attributes = design.attributes.copy()
+    attributes[chosen, attribute] = from_linear(rng.uniform(-1, 1, len(chosen)))
+    return design.derived(attributes=attributes)
 
 
 def perturb(design: Design, space: DesignSpace, config: MutationConfig, rng: Rng) -> Design:

@@ -17,6 +17,9 @@ from methods.evolution.random_design import random_design
 from methods.evolution.selection import ranked
 from methods.evolution.species import Species
 
+Row = dict[str, Any]
+"""Of a table."""
+
 
 @dataclass
 class Incumbent:
@@ -67,26 +70,40 @@ class Population:
 
     def rank(self) -> Iteration:
         """Ends the generation: who is best, whether it is the best ever, and the records of all."""
+        self.note_fittest()
+        newborn = [species for species in self.species if species.born == self.generation]
+        iteration = self.iteration(self.species, self.genealogy(), [birth(species) for species in newborn])
+        self.generation += 1
+        return iteration
+
+    def note_fittest(self) -> None:
+        """The best of the current generation, if it is the best ever."""
         best = self.best()
         if self.fittest is None or best.fitness > self.fittest.fitness:
             controller = copy.deepcopy(best.controller.state_dict())  # later learning leaves it alone
             self.fittest = Incumbent(best.number, self.generation, best.fitness, best.design, controller)
-        newborn = [species for species in self.species if species.born == self.generation]
-        fitness = np.array([species.fitness for species in self.species])
+
+    def genealogy(self) -> list[Row]:
+        """Of the current generation, one row for each species."""
+        best = self.best()
+        return [self._row(species, best) for species in self.species]
+
+    def iteration(self, species: list[Species], genealogy: list[Row], born: list[Row]) -> Iteration:
+        """What was noted since the last one, and the fitness of `species`, for the runner."""
+        fitness = np.array([one.fitness for one in species])
         alive = fitness[np.isfinite(fitness)]
         metrics = {
             **{field.name: float(np.mean([update[field.name] for update in self.losses] or [math.nan])) for field in fields(Losses)},
-            "fitness_best": best.fitness,
+            "fitness_best": ranked(species)[0].fitness,
             "fitness_mean": float(alive.mean()) if len(alive) else float("nan"),
-            "fitness_incumbent": self.fittest.fitness,
+            "fitness_incumbent": float("nan") if self.fittest is None else self.fittest.fitness,
             "dead": float(len(fitness) - len(alive)),
         }
-        rows = {"genealogy": [self._row(species, best) for species in self.species], "species": [_birth(s) for s in newborn]}
-        iteration = Iteration(tuple(self.episodes), len(newborn), metrics, rows)
-        self.generation, self.trained, self.episodes, self.losses = self.generation + 1, 0, [], []
+        iteration = Iteration(tuple(self.episodes), len(born), metrics, {"genealogy": genealogy, "species": born})
+        self.trained, self.episodes, self.losses = 0, [], []
         return iteration
 
-    def _row(self, species: Species, best: Species) -> dict[str, Any]:
+    def _row(self, species: Species, best: Species) -> Row:
         return {
             "generation": self.generation,
             "species": species.number,
@@ -124,7 +141,7 @@ class Population:
         self.losses = [dict(row) for row in state["losses"]]
 
 
-def _birth(species: Species) -> dict[str, Any]:
+def birth(species: Species) -> Row:
     design = json.dumps(species.design.to_dict(), separators=(",", ":"))
     entry = {"species": species.number, "parent": species.parent, "born": species.born, "mutation": species.mutation}
     return {**entry, "bodies": species.design.num_nodes, "design": design}

@@ -1,4 +1,4 @@
-"""Offspring: mutants of uniformly drawn parents. Nothing here steps a simulator, so nothing is charged."""
+"""Offspring: mutants of their parents. Nothing here steps a simulator, so nothing is charged."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,8 +21,13 @@ class Mutant(NamedTuple):
 def mutants(parents: Sequence[Species], number: int, task: Task, config: MutationConfig, streams: Streams, generation: int) -> list[Mutant]:
     """Of parents that are drawn uniformly, with replacement, whatever their fitness."""
     chosen = streams.generator("parents", generation).integers(len(parents), size=number)
+    return offspring([parents[number] for number in chosen], task, config, streams, generation)
+
+
+def offspring(parents: Sequence[Species], task: Task, config: MutationConfig, streams: Streams, generation: int) -> list[Mutant]:
+    """One mutant of each."""
     result = []
-    for i, parent in enumerate(parents[number] for number in chosen):
+    for i, parent in enumerate(parents):
         design, operator = mutate(parent.design, task.space, config, streams.generator("mutation", generation, i))
         result.append(Mutant(parent, design, operator))
     return result

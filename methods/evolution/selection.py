@@ -1,4 +1,4 @@
-"""Who stays: fitness, its rank, elimination. Only ranks matter; nothing else decides survival."""
+"""Who stays and who has children: fitness, its rank, elimination, tournaments. Only ranks matter; nothing else decides."""
 
 import math
 from collections.abc import Sequence, Set
@@ -78,6 +78,12 @@ def num_eliminated(alive: int, rate: float) -> int:
 def ranked(candidates: Sequence[C]) -> list[C]:
     """Best first; among equals the older one, then the lower number. What is not a number ranks last."""
     return sorted(candidates, key=lambda c: (-(DEAD if math.isnan(c.fitness) else c.fitness), c.born, c.number))
+
+
+def tournament(candidates: Sequence[C], size: int, rng: np.random.Generator) -> C:
+    """The fittest of `size` that are drawn uniformly, with replacement; among equals the one that was drawn first."""
+    drawn: list[C] = [candidates[i] for i in rng.integers(len(candidates), size=size).tolist()]
+    return max(drawn, key=lambda candidate: candidate.fitness)
 
 
 def select(candidates: Sequence[C], elimination: float, spared: Set[int] = frozenset()) -> list[C]:

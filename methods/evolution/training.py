@@ -8,7 +8,6 @@ from dataclasses import asdict
 
 import numpy as np
 
-from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget, Context
 from codesign_bench.simulation.episode import NO_TRANSFORM, EpisodeRecord
 from codesign_bench.simulation.graphs import Rollout
@@ -34,17 +33,9 @@ class CohortSampler:
     """
 
     def __init__(self, config: PopulationConfig, context: Context) -> None:
-        budget, inner_iterations = context.budget, config.inner_iterations
-        self.slots = config.slots(budget, context.task.config.max_steps)
-        if budget.agent_batch % (inner_iterations * self.slots):
-            raise ConfigError(
-                f"budget.agent_batch is {budget.agent_batch}; allowed are multiples of {inner_iterations * self.slots}, "
-                "the inner iterations times the slots of an agent."
-            )
-        self.steps_per_slot = budget.agent_batch // inner_iterations // self.slots
-        self.size = config.cohort or _default_size(budget)
-        if budget.population % self.size:
-            raise ConfigError(f"method.cohort is {config.cohort}; allowed are divisors of the population, {budget.population}, or null.")
+        budget, longest = context.budget, context.task.config.max_steps
+        self.slots, self.steps_per_slot = config.slots(budget, longest), config.steps_per_slot(budget, longest)
+        self.size = config.cohort_size(budget)
         places = [(member, slot) for member in range(self.size) for slot in range(self.slots)]
         groups = min(context.groups, len(places))
         self._places = [places[group::groups] for group in range(groups)]
@@ -53,8 +44,8 @@ class CohortSampler:
         self.pool = context.pool([Group(context.task, len(p), seed, NO_TRANSFORM) for p, seed in zip(self._places, seeds, strict=True)])
 
     def collect(self, cohort: Sequence[Species], *moment: int) -> list[Rollout]:
-        """One batch of each member. `moment` (generation, inner iteration) names the streams of action noise, which depend on
-        nothing else besides the species and its slots."""
+        """One batch of each member. `moment` (generation or batch of a lifetime, inner iteration) names the streams of action noise,
+        which depend on nothing else besides the species and its slots."""
         for species in cohort:
             species.controller.renew_normaliser()
         self.pool.lend([[cohort[member].slots[slot] for member, slot in places] for places in self._places])
@@ -82,14 +73,19 @@ def train_generation(population: Population, sampler: CohortSampler) -> None:
         if population.trained > 0:
             population.context.checkpoint()
         cohort = population.species[population.trained : population.trained + sampler.size]
-        episodes, losses = train(cohort, sampler, population.generation, population.config.inner_iterations)
-        population.episodes += episodes
-        population.losses += losses
-        population.trained += len(cohort)
+        train_cohort(population, cohort, sampler, population.generation)
+
+
+def train_cohort(population: Population, cohort: Sequence[Species], sampler: CohortSampler, moment: int) -> None:
+    """One batch of PPO for every member, noted in the population's records."""
+    episodes, losses = train(cohort, sampler, moment, population.config.inner_iterations)
+    population.episodes += episodes
+    population.losses += losses
+    population.trained += len(cohort)
 
 
 def train(
-    cohort: Sequence[Species], sampler: CohortSampler, generation: int, inner_iterations: int
+    cohort: Sequence[Species], sampler: CohortSampler, moment: int, inner_iterations: int
 ) -> tuple[list[EpisodeRecord], list[dict[str, float]]]:
     """One batch of PPO for every member, or several that share its steps; its fitness is what it earned meanwhile. Returns
     the episodes that ended and the losses of all updates."""
@@ -101,7 +97,7 @@ def train(
         species.episodes = 0
     for inner in range(inner_iterations):
         ages = [[slot.time for slot in species.slots] for species in cohort]
-        rollouts = sampler.collect(cohort, generation, inner)
+        rollouts = sampler.collect(cohort, moment, inner)
         updates = learn_side_by_side([species.learner for species in cohort], rollouts, sampler.pool.processes)
         for species, began, rollout, update, mine in zip(cohort, ages, rollouts, updates, earned, strict=True):
             species.steps += rollout.num_steps
@@ -116,9 +112,3 @@ def train(
     for species, mine in zip(cohort, earned, strict=True):
         species.fitness = mean_fitness(mine)
     return episodes, losses
-
-
-def _default_size(budget: Budget) -> int:
-    """As many as take at least the batch of the methods with one agent."""
-    sizes = [size for size in range(1, budget.population + 1) if budget.population % size == 0]
-    return next((size for size in sizes if size * budget.agent_batch >= budget.batch), budget.population)

@@ -1,4 +1,4 @@
-"""Populations that take a second: configurations of NGE, ESS and RGS with small networks, and methods without a runner."""
+"""Populations that take a second: configurations of NGE, ESS, RGS and DERL with small networks, and methods without a runner."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ OVERRIDES = (
     *("budget=smoke", "budget.population=4", "budget.agent_batch=80", "budget.batch=160", "budget.steps=960", "budget.evaluate_every=500"),
 )
 """Three generations of four species with 80 steps each, in two cohorts; a species has two slots of 40 steps."""
+GNN = ("method.controller.gnn=[8,8]",)
+OF = {"nge": GNN, "derl": (*GNN, "method.cohort=2", "method.lifetime=240", "method.window=2")}
+"""DERL: two cohorts of two that live for three batches, one and a half iterations; the first are random, the others their children."""
 
 
 @cache
@@ -36,8 +39,7 @@ def _loaded(overrides: tuple[str, ...]) -> dict[str, Any]:
 
 
 def small(method: str, *overrides: str, env: str = "swimmer", results: Path = Path("unused")) -> dict[str, Any]:
-    gnn = ("method.controller.gnn=[8,8]",) if method == "nge" else ()
-    config = _loaded((f"method={method}", f"env={env}", *OVERRIDES, *gnn, *overrides))
+    config = _loaded((f"method={method}", f"env={env}", *OVERRIDES, *OF.get(method, ()), *overrides))
     return {**copy.deepcopy(config), "results": str(results)}
 
 

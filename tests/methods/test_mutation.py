@@ -26,6 +26,7 @@ from tests.reference.specification import TASKS
 
 CONFIG = MutationConfig(add=0.2, delete=0.2, perturb=0.6, add_graph=0.0, node_rate=0.1, new_attributes="uniform", noise="gaussian")
 GRAPHS = replace(CONFIG, add_graph=0.5)
+REDRAW = replace(CONFIG, add=0.25, delete=0.25, redraw=0.25, perturb=0.25)
 TASK = {name: make_task(name) for name in TASKS}
 TASK["wide"] = make_task("locomotion3d", design={"max_children": 3, "max_depth": 4})
 
@@ -55,14 +56,14 @@ def subtree(design: Design, node: int) -> Any:
 
 
 @pytest.mark.parametrize("env", [*TASKS, "wide"])
-@given(seed=st.integers(0, 10_000), graphs=st.booleans())
+@given(seed=st.integers(0, 10_000), config=st.sampled_from([CONFIG, GRAPHS, REDRAW]))
 @settings(max_examples=25, deadline=None)
-def test_every_descendant_is_legal_and_parents_stay_as_they_were(env: str, seed: int, graphs: bool) -> None:
+def test_every_descendant_is_legal_and_parents_stay_as_they_were(env: str, seed: int, config: MutationConfig) -> None:
     task, rng = TASK[env], np.random.default_rng(seed)
     design = random_design(task, int(rng.integers(0, task.space.max_nodes)), rng)
     for _ in range(6):
         before = design.to_json()
-        child, operator = mutate(design, task.space, GRAPHS if graphs else CONFIG, rng)
+        child, operator = mutate(design, task.space, config, rng)
         assert design.to_json() == before
         task.space.check(child)
         assert child.num_nodes <= task.space.max_nodes
@@ -79,6 +80,10 @@ def check_one_operator(parent: Design, child: Design, operator: str) -> None:
         assert child.parents.tolist() == parent.parents.tolist()
         assert all(np.array_equal(getattr(child, name), getattr(parent, name)) for name in rows[1:])
         assert not np.array_equal(child.attributes, parent.attributes)
+    elif operator == "redraw":
+        changed = child.attributes != parent.attributes
+        assert child == parent.derived(attributes=child.attributes)
+        assert np.count_nonzero(changed.any(axis=0)) == 1
     elif operator == "delete graph":
         assert any(child == mutation.without(parent, node) for node in range(1, parent.num_nodes))
         kept = {subtree(child, node)[:3] for node in range(child.num_nodes)}
@@ -169,6 +174,42 @@ def test_operator_frequencies() -> None:
     found = Counter(mutate(design, task.space, GRAPHS, rng).operator for _ in range(trials))
     for operator, probability in {"add node": 0.1, "add graph": 0.1, "delete graph": 0.2, "perturb": 0.6}.items():
         assert band(found[operator], trials, probability), (operator, found)  # type: ignore[index]
+
+
+def test_operators_of_equal_frequency() -> None:
+    task, rng, trials = TASK["swimmer"], np.random.default_rng(10), 4000
+    design = design_with(task, [-1, 0, 1, 2])
+    found = Counter(mutate(design, task.space, REDRAW, rng).operator for _ in range(trials))
+    assert set(found) == {"add node", "delete graph", "redraw", "perturb"}
+    assert all(band(count, trials, 0.25) for count in found.values()), found
+
+
+@pytest.mark.parametrize("env", ["swimmer", "locomotion3d"])
+def test_what_is_redrawn(env: str) -> None:
+    """One attribute, uniformly, of one node, uniformly, or of all that have it; anew, whatever it was."""
+    task, rng, trials = TASK[env], np.random.default_rng(11), 6000
+    design = random_design(task, 3, rng)
+    tunable = task.space.tunable(design)
+    kinds: Counter[tuple[int, int]] = Counter()
+    values = []
+    for _ in range(trials):
+        child = mutation.redraw(design, task.space, rng)
+        changed = child.attributes != design.attributes
+        (attribute,) = np.flatnonzero(changed.any(axis=0))
+        nodes = np.flatnonzero(changed[:, attribute])
+        everyone = np.flatnonzero(tunable[:, attribute])
+        assert len(nodes) == 1 or np.array_equal(nodes, everyone)
+        kinds[int(attribute), int(nodes[0]) if len(nodes) == 1 else -1] += 1
+        values += mutation.to_linear(child.attributes[nodes, attribute]).tolist()
+        assert len(np.unique(child.attributes[nodes, attribute])) == len(nodes), "each its own value"
+    attributes = np.flatnonzero(tunable.any(axis=0))
+    for attribute in attributes:
+        having = np.flatnonzero(tunable[:, attribute])
+        assert band(kinds[int(attribute), -1], trials, 0.5 / len(attributes))
+        for node in having:
+            assert band(kinds[int(attribute), int(node)], trials, 0.5 / len(attributes) / len(having))
+    assert sum(kinds.values()) == trials
+    assert stats.kstest(values, "uniform", (-1, 2)).pvalue > 6e-5
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 5, 9])
@@ -293,7 +334,9 @@ def test_grafts_are_uniform_over_sources_and_sites() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"add": 0.3}, {"perturb": -0.1}, {"node_rate": 0.0}, {"add_graph": 1.5}, {"delete": 1.1}], ids=lambda c: next(iter(c))
+    "change",
+    [{"add": 0.3}, {"perturb": -0.1}, {"node_rate": 0.0}, {"add_graph": 1.5}, {"delete": 1.1}, {"redraw": 0.1}],
+    ids=lambda c: next(iter(c)),
 )
 def test_bad_probabilities_are_refused(change: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match="allowed"):

@@ -14,7 +14,7 @@ from codesign_bench.structured import merged
 from tests.methods.population import make, small, tables
 
 
-@pytest.mark.parametrize("method", ["nge", "rgs", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ess", "gm_uc"))])
+@pytest.mark.parametrize("method", ["nge", "rgs", "derl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ess", "gm_uc"))])
 def test_resume_in_the_middle_of_a_generation(method: str, tmp_path: Path) -> None:
     """Every checkpoint, between cohorts too, goes on to the same end."""
     surrogate = ("method.gm_uc.enabled=true", "method.gm_uc.steps=3", "method.elimination=0.5", "budget.steps=1600")

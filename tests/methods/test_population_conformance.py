@@ -1,4 +1,4 @@
-"""NGE, ESS and RGS pass the conformance suite."""
+"""NGE, ESS, RGS and DERL pass the conformance suite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OF_EACH = (
     *(conformance.equal_charging, conformance.determinism, conformance.resume_equality, conformance.state_survives),
     conformance.legal_designs,
 )
-"""Fast tests take these of every method, and all of NGE; the three share most of their code."""
+"""Fast tests take these of every method, and all of NGE; the four share most of their code."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_nge(check: Callable[..., None], shared: Path) -> None:
     check(small("nge"), shared / "nge")
 
 
-@pytest.mark.parametrize("method", ["ess", "rgs"])
+@pytest.mark.parametrize("method", ["ess", "rgs", "derl"])
 @pytest.mark.parametrize("check", OF_EACH, ids=lambda check: check.__name__)
 def test_the_others(check: Callable[..., None], method: str, shared: Path) -> None:
     check(small(method), shared / method)
@@ -39,7 +39,7 @@ def test_with_workers(shared: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["ess", "rgs"])
+@pytest.mark.parametrize("method", ["ess", "rgs", "derl"])
 def test_the_others_in_full(method: str, shared: Path) -> None:
     conformance.check(small(method), shared / method)
 
@@ -55,6 +55,8 @@ def test_the_others_in_full(method: str, shared: Path) -> None:
         ("ess", "method.inherit_if_same_topology=true", "env=locomotion2d"),
         ("rgs", "method.redraw_every=1", "env=gap"),
         ("rgs", "method.controller.gnn=[8,8]", "env=gap"),
+        ("derl", "method.controller.gnn=null", "method.inner_iterations=2", "env=gap"),
+        ("derl", "method.lifetime=80", "method.window=4", "env=locomotion3d"),
     ],
     ids=" ".join,
 )

@@ -42,7 +42,7 @@ def test_candidates_are_the_same_for_every_method(method: str) -> None:
 
 
 def test_strong_settings_are_a_candidate() -> None:
-    """Of every method that was part of the search, and of their variants."""
+    """Of every method that was part of the search, of their variants, and of DERL, which learns as NGE does."""
     strong = command_file("strong")
     assert set(METHODS) <= set(strong) <= set(options_of("method"))
     for method, choice in strong.items():
