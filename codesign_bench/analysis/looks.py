@@ -15,7 +15,7 @@ CONTINUOUS = ("transform2act_attributes", "continuous", "expert")
 NEWER = ("bodygen", "stackelberg", "transform2act_credit", "transform2act_stackelberg", "bodygen_no_credit")
 """Those since 2022."""
 ORDER = (*BASELINES, "derl", *NEWER, "ess_strict", *ABLATIONS[1:], *CONTINUOUS)
-_MARKERS = dict(zip(ORDER, (*"os^Dd*8H<", r"$\spadesuit$", *"vPX>ph", r"$\clubsuit$"), strict=True))
+_MARKERS = dict(zip(ORDER, (*"os^Dd*", r"$\spadesuit$", "8", r"$\clubsuit$", *"H<vPX>ph"), strict=True))
 ENVS = (
     *("locomotion2d", "locomotion3d", "swimmer", "gap"),
     *("crawler", "terraincrosser", "cheetah", "swimmer_bodygen"),
