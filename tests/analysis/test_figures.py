@@ -108,7 +108,7 @@ def test_the_same_study_gives_the_same_bytes(results: Path, tmp_path: Path) -> N
 
 def test_methods_that_ship_differ_without_their_colours() -> None:
     found = shipped()
-    assert len({(one.marker, one.dashes) for one in found.values()}) == len({one.colour for one in found.values()}) == len(found) == 15
+    assert len({(one.marker, one.dashes) for one in found.values()}) == len({one.colour for one in found.values()}) == len(found) == 17
     assert len({data._dashes(one) for one in found.values()}) == len(found)
 
 

@@ -30,7 +30,16 @@ MOST_POINTS = 120
 """Of a curve: more cannot be told apart in a panel of a page."""
 MOST_SEED_LINES = 12
 DASHES = {"o": "", "s": "7 3", "^": "2 3", "D": "9 3 2 3", "v": "12 4", "P": "4 2", "X": "9 3 2 3 2 3", "p": "1 2", "h": "14 3 3 3"}
-DASHES |= {"<": "2 3 2 6", ">": "3 5", "*": "16 2 2 2", "8": "5 2 1 2 1 2", "H": "10 2", "d": "6 2 3 2"}
+DASHES |= {
+    "<": "2 3 2 6",
+    ">": "3 5",
+    "*": "16 2 2 2",
+    "8": "5 2 1 2 1 2",
+    "H": "10 2",
+    "d": "6 2 3 2",
+    r"$\spadesuit$": "8 6",
+    r"$\clubsuit$": "1 4",
+}
 """Of a method's line, besides its colour: by marker, so that no two methods that ship look the same without colours."""
 LIGHT, DARK = "#ffffff", "#14171c"
 """Backgrounds of the page; a method's colour is moved until it stands out from them."""
