@@ -32,13 +32,13 @@ def plugin_of(method: str) -> str:
 
 
 def config_of(method: str, results: Path, seed: int = 0) -> dict[str, Any]:
-    """A run with small networks and a dozen checkpoints."""
-    plugin = plugin_of(method)
+    """A run with small networks and a dozen checkpoints. Its products are named: the fastest may be others each time that a run begins."""
+    plugin, given = plugin_of(method), {"seed": seed, "products": "mkl"}
     if plugin in ("nge", "ess", "rgs"):
-        return {**small(plugin, f"method={method}", *GENERATIONS, results=results), "seed": seed}
+        return {**small(plugin, f"method={method}", *GENERATIONS, results=results), **given}
     policy = [word for word in NETWORKS if method != "transform2act_no_gnn" or ".gnn" not in word or ".value." in word]
     networks = {"transform2act": policy, "bodygen": MOSAT, "continuous": CONTROLLER}[plugin]
-    return {**tiny(results, f"method={method}", *ITERATIONS, networks=networks), "seed": seed}
+    return {**tiny(results, f"method={method}", *ITERATIONS, networks=networks), **given}
 
 
 @dataclass(frozen=True)
