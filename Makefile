@@ -80,7 +80,7 @@ test-full: $(STAMP)  ## all tests, with learning and fault injection
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
 soak: $(STAMP)  ## small runs of every method under random faults, and a table of what was lost [HOURS=1 SEED=0; CASE=17: one case again]
-	@$(RUN) -m tests.faults '$(HOURS)' '$(SEED)' '$(CASE)'
+	@$(RUN) -m tests.faults.soak '$(HOURS)' '$(SEED)' '$(CASE)'
 
 lint: $(STAMP)  ## ruff, mypy, and the direction of imports
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -54,6 +55,7 @@ class Forked:
                 os.dup2(self._said.fileno(), 2)
                 sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 (pytest's own writes to another file)
                 sys.modules["__main__"] = types.ModuleType("__main__")  # workers would import it
+                multiprocessing.set_start_method(None, force=True)  # as in a program of its own
                 tempfile.tempdir = os.environ["TMPDIR"] = str(root / "tmp")
                 os.environ[MARK] = str(root)
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -116,7 +118,7 @@ class Case:
     def until_working(self, process: Forked) -> None:
         """Waits for a moment of the run's work: after one to three checkpoints of this process, two at least in all, and a while. What
         `status` says then must be true."""
-        saves, more, before = int(self.rng.integers(1, 4)), float(self.rng.uniform(0, 0.3)), self._checkpoints()
+        saves, more, before = int(self.rng.integers(1, 4)), float(self.rng.uniform(0, 0.15)), self._checkpoints()
         seen: set[tuple[str, int]] = set()
         while process.running() and not (len(seen) >= saves and len(self._checkpoints()) > 1):
             seen |= self._checkpoints() - before

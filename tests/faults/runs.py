@@ -18,10 +18,11 @@ from tests.methods.population import small
 METHODS = tuple(options_of("method"))
 MOSAT = ("method.mosat.width=8", "method.mosat.blocks=2", "method.mosat.hidden=8", "method.gnn.gnn=[8]", "method.value.mlp=[8]")
 CONTROLLER = ("method.controller.gnn=[8,8]", "method.controller.mlp=[8]", "method.value.gnn=[8]", "method.value.mlp=[8]")
-ITERATIONS = ("env.max_steps=25", "budget.batch=100", "budget.evaluate_every=100", "budget.steps=1200")
-"""Twelve, each with an evaluation and a checkpoint."""
-GENERATIONS = ("budget.steps=1920",)
-"""Six, with two checkpoints each."""
+QUICK = ("env.max_steps=12", "evaluation.episodes=1", "method.ppo.passes=1", "budget.batch=48", "budget.evaluate_every=48")
+ITERATIONS = (*QUICK, "budget.steps=720")
+"""Fifteen, each with an evaluation and a checkpoint."""
+GENERATIONS = (*QUICK, "budget.agent_batch=24", "budget.steps=768")
+"""Eight, with two checkpoints each."""
 
 Row = dict[str, str]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.experiment.tiny import ROOT, environment
-from tests.faults import __main__ as soak
+from tests.faults import soak
 from tests.faults.case import Case
 from tests.faults.faults import half_a_line, kill_main, truncated_checkpoint
 from tests.faults.runs import METHODS, config_of, plugin_of
@@ -161,7 +161,7 @@ def test_arguments_that_it_refuses(words: list[str], capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_ctrl_c_ends_with_the_table(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "tests.faults", "1"]
+    line = [sys.executable, "-m", "tests.faults.soak", "1"]
     variables = {**environment(), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(line, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         while process.poll() is None and not list(tmp_path.glob("codesign_soak_*/*_*")):

@@ -26,8 +26,8 @@ from tests.faults.case import MARK, Case, Finished, complete
 from tests.faults.faults import Fault
 from tests.faults.runs import Twin, config_of, rows_of, twin_of
 
-SHARED = re.compile(r"psm_|torch_|sem\.mp-|codesign")
-"""Names of shared memory, if somebody makes such."""
+SHARED = re.compile(r"psm_|torch_|sem\.|codesign")
+"""Names of shared memory and semaphores, if somebody makes such."""
 
 LAST_MOMENT = 20.0
 """Seconds that the workers of a run that was killed have to go, on a machine that is busy."""
@@ -152,7 +152,7 @@ def status_is_true(config: dict[str, Any]) -> None:
         saved = sorted(int(path.stem) for path in Path(each["path"], "checkpoints").glob("*.ckpt"))
         allowed = saved if len(saved) > 1 else [0, *saved]
         require(each["steps"] in allowed, f"status says {each['steps']} steps, and checkpoints have {allowed}")
-        done = each["steps"] == config["budget"]["steps"]
+        done = each["steps"] == each["budget"]
         require(each["state"] in (("done", "stopped") if done else ("stopped", "failed", "missing")), f"status says {each}")
 
 

@@ -1,6 +1,6 @@
-"""python -m tests.faults HOURS [SEED [CASE]]: small runs of every method under random faults; make soak HOURS=1 SEED=0.
+"""python -m tests.faults.soak HOURS [SEED [CASE]]: small runs of every method under random faults; make soak HOURS=1 SEED=0.
 
-A case is one run with up to four faults on its way. Which run, which faults, at which moments follows from the seed and the number of the
+A case is one run with up to six faults on its way. Which run, which faults, at which moments follows from the seed and the number of the
 case; what comes of it must not depend on that. The table counts how often each fault was done, rows lost, runs not bit-equal to one that
 nothing disturbed, and other broken promises. A case that fails says how to repeat it. Ctrl-C ends with the table so far.
 """
@@ -28,7 +28,7 @@ from tests.faults.faults import FAULTS, obstacle
 from tests.faults.runs import METHODS
 from tests.faults.trial import Found, Verdict, attempt
 
-MOST_FAULTS = 4
+MOST_FAULTS = 6
 """On one run."""
 
 
