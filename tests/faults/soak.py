@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -26,7 +25,7 @@ from tqdm import tqdm
 from codesign_bench.simulation.processes import available_cores
 from tests.faults.faults import FAULTS, obstacle
 from tests.faults.runs import METHODS
-from tests.faults.trial import Found, Verdict, attempt
+from tests.faults.trial import STOP, Found, Verdict, attempt
 
 MOST_FAULTS = 6
 """On one run."""
@@ -66,19 +65,25 @@ class Table:
 
 
 def cases(seconds: float, seed: int, folder: Path) -> Iterator[Verdict | None]:
-    """As many as fit into the time, one for each core side by side; None while there is nothing new. After Ctrl-C none is begun."""
-    deadline, numbers, cores, asked = time.monotonic() + seconds, iter(range(10**9)), available_cores(), threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, mp_context=spawn, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+    """As many as fit into the time, one for each core side by side; None while there is nothing new. After Ctrl-C none is begun,
+    and those that run get no further fault."""
+    deadline, numbers, cores = time.monotonic() + seconds, iter(range(10**9)), available_cores()
+    stop = folder / STOP
+
+    def asked(*_: object) -> None:
+        stop.touch()
+        tqdm.write("ending the cases that run now", file=sys.stderr)
+
+    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as pool:
         running: set[Future[Verdict]] = set()
-        while running or (time.monotonic() < deadline and not asked.is_set()):
-            while len(running) < cores and time.monotonic() < deadline and not asked.is_set():
+        while running or (time.monotonic() < deadline and not stop.exists()):
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # processes that are started here inherit it
+            while len(running) < cores and time.monotonic() < deadline and not stop.exists():
                 running.add(pool.submit(case, seed, next(numbers), folder))
+            signal.signal(signal.SIGINT, asked)
             done, running = wait(running, timeout=1, return_when=FIRST_COMPLETED)
             yield from (each.result() for each in done)
             yield None
-    signal.signal(signal.SIGINT, before)
 
 
 def say(verdict: Verdict, seed: int) -> None:
@@ -92,7 +97,7 @@ def say(verdict: Verdict, seed: int) -> None:
 def soak(hours: float, seed: int, only: int | None) -> int:
     folder, table, began, runs, bad = Path(tempfile.mkdtemp(prefix="codesign_soak_")), Table(), time.monotonic(), 0, 0
     seconds = 3600 * hours
-    with tqdm(total=round(seconds), bar_format="{l_bar}{bar}| {postfix}, {remaining} left", disable=only is not None) as bar:
+    with tqdm(total=round(seconds), bar_format="{desc}|{bar}| {remaining} left", disable=only is not None) as bar:
         for verdict in cases(seconds, seed, folder) if only is None else [case(seed, only, folder)]:
             bar.n = min(round(seconds), round(time.monotonic() - began))
             if verdict is not None:
@@ -102,7 +107,8 @@ def soak(hours: float, seed: int, only: int | None) -> int:
                     say(verdict, seed)
                 if only is not None:
                     print(f"{verdict.method}: {', '.join(each.fault for each in verdict.found)}")
-            bar.set_postfix_str(f"{runs} runs, {len(table.found)} faults, {bad} runs bad")
+            faults = sum(each.fault != "none" for each in table.found)
+            bar.set_description_str(f"{runs} runs, {faults} faults, {bad} runs bad ")
     print(f"{table}\n{runs} runs, {bad} of them bad, in {(time.monotonic() - began) / 60:.1f} minutes, seed {seed}")
     if not bad:
         shutil.rmtree(folder)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -145,6 +146,7 @@ def test_the_table_and_the_command_that_repeats_a_case(
 ) -> None:
     bad = soak.Verdict(17, "nge", [Found("kill_main"), Found("half_a_line", 2, "steps is 1 and 2")], str(tmp_path))
     monkeypatch.setattr(soak, "case", lambda *_: bad)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert soak.main(["0.001", "5", "17"]) == 1
     said = capsys.readouterr().out
     assert "make soak SEED=5 CASE=17" in said

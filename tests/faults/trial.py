@@ -29,6 +29,8 @@ from tests.faults.runs import Twin, config_of, rows_of, twin_of
 SHARED = re.compile(r"psm_|torch_|sem\.|codesign")
 """Names of shared memory and semaphores, if somebody makes such."""
 
+STOP = "stop"
+"""A file of this name in the folder of trials: they are to come to an end."""
 LAST_MOMENT = 20.0
 """Seconds that the workers of a run that was killed have to go, on a machine that is busy."""
 
@@ -71,6 +73,8 @@ def attempt(method: str, faults: Sequence[Fault], seed: Sequence[int], folder: P
     try:
         twin = twin_of(case.config, folder / "twins", complete)
         for number, fault in enumerate(faults):
+            if (folder / STOP).exists():
+                break
             case.rng = np.random.default_rng([*seed, number])
             found = Found(fault.__name__)
             verdict.found.append(found)
