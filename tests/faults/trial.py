@@ -156,7 +156,7 @@ def status_is_true(config: dict[str, Any]) -> None:
         saved = sorted(int(path.stem) for path in Path(each["path"], "checkpoints").glob("*.ckpt"))
         allowed = saved if len(saved) > 1 else [0, *saved]
         require(each["steps"] in allowed, f"status says {each['steps']} steps, and checkpoints have {allowed}")
-        done = each["steps"] == each["budget"]
+        done = each["steps"] == config["budget"]["steps"]
         require(each["state"] in (("done", "stopped") if done else ("stopped", "failed", "missing")), f"status says {each}")
 
 
