@@ -19,8 +19,12 @@ STUDY = demo
 AGAINST =
 ARGS =
 PYTEST =
+HOURS = 1
+SEED = 0
+CASE =
 # make takes any variable without a word, and env=gap would start days of work on another environment.
-KNOWN := PYTHON VENV TORCH TORCH_INDEX ENV BUDGET SEEDS METHODS JOBS LAUNCHER STUDY AGAINST ARGS PYTEST OMP_NUM_THREADS
+KNOWN := PYTHON VENV TORCH TORCH_INDEX ENV BUDGET SEEDS METHODS JOBS LAUNCHER STUDY AGAINST ARGS PYTEST OMP_NUM_THREADS \
+  $(if $(filter soak,$(MAKECMDGOALS)),HOURS SEED CASE)
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(filter-out MAKE%,$(name))))
 UPPER = $(shell echo '$(1)' | tr a-z A-Z)
 NEAREST = $(firstword $(filter $(call UPPER,$(1)) $(call UPPER,$(1))S,$(KNOWN)))
@@ -36,7 +40,7 @@ OWN_VENV = test ! -e '$(VENV)' -o -f '$(VENV)/pyvenv.cfg' || { echo "VENV is '$(
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench demo figures report test test-full lint perf pictures clean
+.PHONY: help setup bench demo figures report test test-full soak lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -74,6 +78,9 @@ test: $(STAMP)  ## the fast tests
 test-full: $(STAMP)  ## all tests, with learning and fault injection
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
+
+soak: $(STAMP)  ## small runs of every method under random faults, and a table of what was lost [HOURS=1 SEED=0; CASE=17: one case again]
+	@$(RUN) -m tests.faults.soak '$(HOURS)' '$(SEED)' '$(CASE)'
 
 lint: $(STAMP)  ## ruff, mypy, and the direction of imports
 	$(BIN)/ruff check .

@@ -38,6 +38,12 @@ def test_the_rest_goes_to_hydra() -> None:
     )
 
 
+def test_a_case_of_the_soak() -> None:
+    done = make("soak", "SEED=5", "CASE=17")
+    assert done.stdout.splitlines()[-1] == ".venv/bin/python -m tests.faults.soak '1' '5' '17'", done.stderr
+    assert "There is no variable SEED; say SEEDS=..." in make("bench", "ENV=gap", "SEED=5").stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

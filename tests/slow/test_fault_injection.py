@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.faults.injection import FAULTS, Case, Verdict, attempt, obstacle, undisturbed
+from tests.faults.faults import FAULTS, Fault, obstacle
+from tests.faults.trial import Found, attempt
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-def test_a_run_survives(fault: Callable[[Case], None], tmp_path: Path, expected: Any) -> None:
+def test_a_run_survives(fault: Fault, folder: Path) -> None:
     if reason := obstacle(fault):
         pytest.skip(reason)
-    for number in range(3):
-        assert attempt(fault, tmp_path / str(number), expected, number) == Verdict(0, None)
+    for method in ("transform2act", "nge"):
+        verdict = attempt(method, [fault, fault], [FAULTS.index(fault), ["transform2act", "nge"].index(method)], folder)
+        assert verdict.found[0] == Found(fault.__name__), verdict
+        assert not verdict.bad, verdict
