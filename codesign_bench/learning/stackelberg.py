@@ -87,7 +87,7 @@ class StackelbergPPO(PPO):
     def learn(self, rollout: Rollout, steps: Steps, bootstrap: Steps, rng: np.random.Generator, recompute: bool = False) -> LeaderLosses:
         self._led = []
         losses = super().learn(rollout, steps, bootstrap, rng, recompute)
-        return LeaderLosses(**vars(losses), **dict(zip(LEADER, np.mean(self._led or [(0.0,) * 3], axis=0).tolist(), strict=True)))
+        return LeaderLosses(*vars(losses).values(), *np.mean(self._led or [(0.0,) * 3], axis=0).tolist())
 
     def _passes(
         self, batch: Batch, learned: Array, settled: Settled | None, rng: np.random.Generator
@@ -183,6 +183,3 @@ def _by_episode(settled: Settled, steps: Array) -> dict[int, Array]:
     steps = steps[np.argsort(settled.episode[steps], kind="stable")]
     numbers, begin = np.unique(settled.episode[steps], return_index=True)
     return dict(zip(numbers.tolist(), np.split(steps, begin[1:]), strict=True))
-
-
-LEADER = ("leader_loss", "leader_cross", "leader_iterations")
