@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from codesign_bench.configuration import load_config
+from codesign_bench.experiment import runner
 from codesign_bench.experiment.equality import difference
 from codesign_bench.experiment.method import Context
 from codesign_bench.experiment.run_folder import RunFolder
@@ -111,3 +112,22 @@ def tables(config: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
         with open(folder / "tables" / f"{name}.csv", newline="") as file:
             found[name] = list(csv.DictReader(file))
     return found
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(config: dict[str, Any], steps: int) -> None:
+    """Runs until a checkpoint at so many steps is saved, and no further."""
+    save = runner.LiveRun.save
+
+    def stop(job: Any) -> None:
+        save(job)
+        if job.ledger.charged == steps:
+            raise Stopped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner.LiveRun, "save", stop)
+        with pytest.raises(Stopped):
+            runner.run(config, [])

@@ -25,7 +25,7 @@ from methods.derl import method as derl
 from methods.evolution.random_design import distinct_designs, random_design, skeleton
 from methods.evolution.selection import DEAD, tournament
 from methods.evolution.species import Species
-from tests.methods.population import Begun, equal, is_fresh, make, small, tables, untrained, weights
+from tests.methods.population import Begun, equal, is_fresh, make, small, stop_after, tables, untrained, weights
 
 SMALL = ("method.controller.gnn=[8]", "method.controller.mlp=[8]", "method.value.gnn=[8]", "method.value.mlp=[8]")
 Returns = Callable[[Species, int], float]
@@ -308,25 +308,11 @@ def test_tables(aged: dict[str, Any]) -> None:
     assert {row["mutation"] for row in found["species"][:4]} == {"random"}
 
 
-class Stopped(Exception):
-    pass
-
-
-def test_a_run_stopped_after_every_batch(aged: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stopped_after_every_batch(aged: dict[str, Any], tmp_path: Path) -> None:
     """In the middle of lifetimes and of iterations: also the rows of cohorts that finished before the iteration has."""
     stopped = merged(aged, {"results": str(tmp_path)})
-    save = runner.LiveRun.save
     for steps in range(40, 480, 40):
-
-        def stop(job: Any, steps: int = steps) -> None:
-            save(job)
-            if job.ledger.charged == steps:
-                raise Stopped
-
-        monkeypatch.setattr(runner.LiveRun, "save", stop)
-        with pytest.raises(Stopped):
-            runner.run(stopped, [])
-    monkeypatch.undo()
+        stop_after(stopped, steps)
     assert runner.run(stopped, []) == "done"
     assert tables(stopped) == tables(aged)
     outcome(aged).must_equal(outcome(stopped), "a run that was stopped after every batch")

@@ -11,7 +11,7 @@ import pytest
 from codesign_bench.experiment import checkpoint, runner
 from codesign_bench.experiment.equality import must_equal, outcome
 from codesign_bench.structured import merged
-from tests.methods.population import make, small, tables
+from tests.methods.population import Stopped, make, small, stop_after, tables
 
 
 @pytest.mark.parametrize("method", ["nge", "rgs", "derl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ess", "gm_uc"))])
@@ -47,33 +47,20 @@ def json_free(state: dict[str, Any], folder: Path) -> dict[str, Any]:
     return loaded
 
 
-class Stopped(Exception):
-    pass
-
-
 def test_a_run_stopped_between_cohorts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tables too: what a stopped session wrote after its last checkpoint is cut away."""
     config = small("nge", results=tmp_path / "one")
     assert runner.run(config, []) == "done"
     expected = tables(config)
     stopped = merged(config, {"results": str(tmp_path / "two")})
-    save, record = runner.LiveRun.save, runner.LiveRun.record
     for steps in (160, 480, 640, 800):
-
-        def stop(job: Any, steps: int = steps) -> None:
-            save(job)
-            if job.ledger.charged == steps:
-                raise Stopped
-
-        monkeypatch.setattr(runner.LiveRun, "save", stop)
-        with pytest.raises(Stopped):
-            runner.run(stopped, [])
+        stop_after(stopped, steps)
+    record = runner.LiveRun.record
 
     def lost(job: Any, evaluation: Any) -> None:  # after the tables were written, before the checkpoint
         record(job, evaluation)
         raise Stopped
 
-    monkeypatch.setattr(runner.LiveRun, "save", save)
     monkeypatch.setattr(runner.LiveRun, "record", lost)
     with pytest.raises(Stopped):
         runner.run(stopped, [])
