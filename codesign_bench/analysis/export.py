@@ -1,4 +1,4 @@
-"""A study without checkpoints, small enough to be committed."""
+"""A study without checkpoints, small enough to be committed or sent: as a folder, or as one file."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from codesign_bench.analysis.archive import ABOUT, ENDING, KEPT, LIST, about, is_archive, pack
 from codesign_bench.analysis.collect import Collection, Run
 from codesign_bench.analysis.measures import shortfall
 from codesign_bench.errors import ConfigError, StorageError
@@ -15,43 +16,57 @@ from codesign_bench.own_files import checksum, empty_beside, removed
 from codesign_bench.plain_files import read_json
 from codesign_bench.terminal import printable
 
-KEPT = (".csv", ".json", ".xml", ".png", ".yaml")
 LEFT = ("checkpoints", "tensorboard", "wandb", "reevaluation")
 """Folders of a run that stay behind."""
-LIST = "export.json"
-"""In an export: its files with their checksums, so that the next one replaces these and nothing else."""
 
 
 def export(collection: Collection, out: Path, snapshots: bool, largest: int) -> tuple[int, list[Path]]:
-    """Copies the runs of a collection; returns the bytes written and the files that were too large. An earlier export in the same
-    place is replaced; a folder that holds anything that no export wrote is refused."""
+    """Copies the runs of a collection into a folder, or into an archive if `out` ends in .zip; returns the bytes written and the files that
+    were too large. An earlier export in the same place is replaced; what no export wrote is refused."""
     place = out.resolve()
-    listed = _listed(place)
-    if place.exists() and not place.is_dir():
-        raise ConfigError(f"out is '{out}', a file; allowed is a new folder, or an earlier export.")
-    if place.exists() and (stranger := _not_exported(place, listed)) is not None:
-        raise ConfigError(f"out is '{out}', which holds {stranger}, not written by export; allowed is a new folder, or an earlier export.")
-    written, too_large = 0, []
+    name, listed = place.name.removesuffix(ENDING), _listed(place)
+    as_archive = out.suffix == ENDING
+    if as_archive and place.exists() and not is_archive(place):
+        raise ConfigError(f"out is '{out}', which export did not write, or which was changed since; allowed is a new file.")
+    if not as_archive:
+        _check_folder(out, place, listed)
     try:
         with empty_beside(place) as fresh:
-            for one in collection.runs:
-                target = fresh / one.env / one.option / f"seed_{one.seed}"
-                for source in _files(one.path, snapshots):
-                    if source.stat().st_size > 1000 * largest:
-                        too_large.append(source)
-                        continue
-                    content = _without_place(source.read_bytes(), source, one, place.name)
-                    path = target / source.relative_to(one.path)
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(content)
-                    written += len(content)
-            (fresh / "README.md").write_text(printable(_readme(collection, place.name)), encoding="utf-8")
-            (fresh / LIST).write_text(json.dumps(_checksums(fresh), indent=0), encoding="utf-8")
-            _put_in_place(fresh, place, listed)
+            written, too_large = _copy(collection, fresh, name, snapshots, largest)
+            if as_archive:
+                written = pack(fresh, place)
+            else:
+                _put_in_place(fresh, place, listed)
     except StorageError:
         raise
     except OSError as error:
         raise StorageError(f"{out} cannot be written ({error.strerror}).") from None
+    return written, too_large
+
+
+def _check_folder(out: Path, place: Path, listed: dict[str, str]) -> None:
+    if place.exists() and not place.is_dir():
+        raise ConfigError(f"out is '{out}', a file; allowed is a new folder, a name that ends in {ENDING}, or an earlier export.")
+    if place.exists() and (stranger := _not_exported(place, listed)) is not None:
+        raise ConfigError(f"out is '{out}', which holds {stranger}, not written by export; allowed is a new folder, or an earlier export.")
+
+
+def _copy(collection: Collection, fresh: Path, name: str, snapshots: bool, largest: int) -> tuple[int, list[Path]]:
+    written, too_large = 0, []
+    for one in collection.runs:
+        target = fresh / one.env / one.option / f"seed_{one.seed}"
+        for source in _files(one.path, snapshots):
+            if source.stat().st_size > 1000 * largest:
+                too_large.append(source)
+                continue
+            content = _without_place(source.read_bytes(), source, one, name)
+            path = target / source.relative_to(one.path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            written += len(content)
+    (fresh / "README.md").write_text(printable(_readme(collection, name)), encoding="utf-8")
+    (fresh / ABOUT).write_text(json.dumps(about(collection.runs, name), indent=1), encoding="utf-8")
+    (fresh / LIST).write_text(json.dumps(_checksums(fresh), indent=0), encoding="utf-8")
     return written, too_large
 
 

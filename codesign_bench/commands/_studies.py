@@ -4,14 +4,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from codesign_bench.analysis import studies
 from codesign_bench.analysis.collect import Collection, collect, study_folder
-from codesign_bench.configuration import study_at
 from codesign_bench.errors import ConfigError, nearest
 
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """Of every conf/COMMAND.yaml of a command on a study: a study, by name or folder, and the part of it that is asked for."""
+    """Of every conf/COMMAND.yaml of a command on a study: a study, by name, folder or archive, and the part of it that is asked for."""
 
     results: str
     study: str
@@ -20,7 +20,7 @@ class StudyConfig:
 
     @property
     def place(self) -> tuple[Path, str]:
-        return study_at(self.results, self.study)
+        return studies.find_study(self.results, self.study)
 
 
 def runs_of(config: StudyConfig, force: bool = False) -> Collection:
@@ -36,6 +36,6 @@ def runs_of(config: StudyConfig, force: bool = False) -> Collection:
     if not collection.runs:
         why = f" ({collection.left_out[0].path}: {collection.left_out[0].reason})" if collection.left_out else ""
         raise ConfigError(f"The study '{study}' has no runs that can be shown{why}.")
-    for left_out in collection.left_out:
+    for left_out in (*studies.damaged(config.study), *collection.left_out):
         print(f"left out: {left_out.path}: {left_out.reason}.", file=sys.stderr)
     return collection

@@ -1,7 +1,11 @@
-"""whether a method, or a task, keeps to what the benchmark asks of it; for authors of their own.
+"""whether a method, or a task, keeps to what the benchmark asks of it; and whether a study may be compared with others.
 
 codesign-bench check method=nge env=swimmer
 codesign-bench check task=gap
+codesign-bench check study=mine.zip
+
+Of a study: that its budgets are equal, ledgers whole, versions the same, and rows as they were recorded; study= is a name, a folder or a
+file that `export` wrote. Exit codes: 0 all is well, 1 something is not, 2 refused.
 """
 
 import tempfile
@@ -9,7 +13,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.configuration import load_config, no_such
+from codesign_bench.analysis import check_study, studies
+from codesign_bench.analysis.collect import collect, study_folder
+from codesign_bench.commands._studies import StudyConfig
+from codesign_bench.configuration import configured, load_config, no_such
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance, task_conformance
 from codesign_bench.paths import options_of
@@ -17,6 +24,8 @@ from codesign_bench.tasks import make_task
 
 
 def main(arguments: list[str]) -> int:
+    if any(word.startswith("study=") for word in arguments):
+        return check_of_study(configured(StudyConfig, "check_study", arguments))
     config = load_config("check", arguments)
     task = config.pop("task")
     if task is not None:
@@ -37,3 +46,19 @@ def run_checks(checks: Iterable[Callable[..., None]], *arguments: Any) -> int:
             return 1
         print(f"{check.__name__}: ok", flush=True)
     return 0
+
+
+def check_of_study(config: StudyConfig) -> int:
+    """One line for each thing that is wrong, and a summary."""
+    results, name = config.place
+    study_folder(results, name)
+    study = collect(results, name, envs=config.env or None, methods=config.method or None)
+    wrong = [*studies.damaged(config.study), *check_study.problems(study)]
+    for each in wrong:
+        print(f"{'/'.join(each.path.parts[-3:])}: {each.reason}.")
+    for remark in check_study.remarks(study):
+        print(f"note: {remark}.")
+    well = len(study.runs) - len({each.path for each in wrong} & {run.path for run in study.runs})
+    count = well + len({each.path for each in wrong})
+    print(f"{name}: {well} of {count} runs may be compared")
+    return 0 if well and not wrong else 1

@@ -1,8 +1,10 @@
 """a copy of a study without its checkpoints, small enough to be committed or sent.
 
   codesign-bench export study=default out=results/mine
+  codesign-bench export study=default out=mine.zip
 
-An earlier export in the same place is replaced; a folder that holds anything else is refused.
+A file holds the same as a folder, and every command on studies reads it. An earlier export in the same place is replaced; anything else
+that is there is refused.
 """
 
 import sys

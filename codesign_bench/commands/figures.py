@@ -2,7 +2,9 @@
 
 codesign-bench figures study=default
 codesign-bench figures study=default env=gap method=transform2act,nge only=comparison band=interval
-codesign-bench figures study=mine against=default
+codesign-bench figures study=mine against=reference
+
+Studies are names below `results`, folders, files that `export` wrote, or studies that ship, such as reference.
 """
 
 import re
@@ -11,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from codesign_bench import own_files
+from codesign_bench.analysis import studies
 from codesign_bench.analysis.collect import study_folder
 from codesign_bench.analysis.figures import FiguresConfig, draw, remarks
 from codesign_bench.commands._studies import StudyConfig, runs_of
-from codesign_bench.configuration import load_config, study_at
+from codesign_bench.configuration import load_config
 from codesign_bench.errors import ConfigError
 from codesign_bench.structured import build
 
@@ -25,7 +28,7 @@ def main(arguments: list[str]) -> int:
     values = load_config("figures", arguments)
     study = build(StudyConfig, {key: values.pop(key) for key in ("results", "study", "env", "method")})
     if values["against"] is not None:
-        values["against"] = str(study_folder(*study_at(study.results, str(values["against"]))))
+        values["against"] = str(study_folder(*studies.find_study(study.results, str(values["against"]))))
     config = build(FiguresConfig, {**values, "study": study.place[1]})
     earlier = figures_in(config.folder)
     collection = runs_of(study, config.force)
