@@ -133,9 +133,16 @@ def _ending(config: Config, code: int, said: list[str], stopping: bool) -> Endin
     return Ending.of(config, "failed", reason, tail)
 
 
+def _stay_nice() -> None:
+    """Linux may share the processor among sessions, and only within one by how nice processes are: this session is as nice as its job."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(os.nice(0)), encoding="utf-8")
+
+
 def main(arguments: list[str]) -> int:
     parent, cores = arguments
     die_with_parent(int(parent))  # an orphan would hold the run's lock, and nobody could go on with it
+    _stay_nice()
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, map(int, cores.split(",")))
     ending = run_here(**json.loads(sys.stdin.read()))

@@ -95,6 +95,15 @@ def test_it_gets_the_configuration_and_its_cores(tmp_path: Path, monkeypatch: py
     assert got == {"config": json.loads(json.dumps(config)), "command": ["python", "x"]}
 
 
+@pytest.mark.skipif(not os.access("/proc/self/autogroup", os.W_OK), reason="this system does not share the processor among sessions")
+def test_its_session_is_as_nice_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise runs of a sweep that was started with nice take half of the machine."""
+    told = f"open({str(tmp_path / 'told')!r}, 'w').write(open('/proc/self/autogroup').read())"
+    pretend(monkeypatch, f"os.nice(7)\nfrom codesign_bench.launching import job\njob._stay_nice()\n{told}")
+    assert Children().run(tiny(tmp_path), []).state == "done"
+    assert (tmp_path / "told").read_text().endswith("nice 7\n")
+
+
 def test_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs is asked to stop, what has not begun does not begin; asked twice, it is killed."""
     pretend(monkeypatch, f"open({str(tmp_path / 'up')!r}, 'w'); import signal; signal.signal(15, lambda *_: None); time.sleep(60)")
