@@ -9,6 +9,8 @@ VENV ?= .venv
 # The one place that pins torch. Another build: make setup TORCH=torch==2.14.0 TORCH_INDEX=https://...
 TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
+# Versions of everything else: those that this release was tested with. test-oldest and test-newest have others.
+CONSTRAINTS ?= constraints.txt
 ENV =
 BUDGET = paper
 SEEDS = 6
@@ -23,7 +25,7 @@ HOURS = 1
 SEED = 0
 CASE =
 # make takes any variable without a word, and env=gap would start days of work on another environment.
-KNOWN := PYTHON VENV TORCH TORCH_INDEX ENV BUDGET SEEDS METHODS JOBS LAUNCHER STUDY AGAINST ARGS PYTEST OMP_NUM_THREADS \
+KNOWN := PYTHON VENV TORCH TORCH_INDEX CONSTRAINTS ENV BUDGET SEEDS METHODS JOBS LAUNCHER STUDY AGAINST ARGS PYTEST OMP_NUM_THREADS \
   $(if $(filter soak,$(MAKECMDGOALS)),HOURS SEED CASE)
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(filter-out MAKE%,$(name))))
 UPPER = $(shell echo '$(1)' | tr a-z A-Z)
@@ -40,19 +42,19 @@ OWN_VENV = test ! -e '$(VENV)' -o -f '$(VENV)/pyvenv.cfg' || { echo "VENV is '$(
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench demo figures report test test-full soak lint perf pictures clean
+.PHONY: help setup bench demo figures report test test-full test-oldest test-newest soak lint perf pictures clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(STAMP)  ## install everything into .venv (the other targets do it by themselves)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@"$(PYTHON)" $(NEW_ENOUGH) || { echo "There is no Python 3.11 or newer on this machine; install it, or say make PYTHON=... $(MAKECMDGOALS)"; exit 2; }
 	@$(OWN_VENV)
 	$(RUN) -m pip --version >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV)
 	$(RUN) -m pip install --quiet $(TORCH) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX))
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(RUN) -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[dev]'
 	touch $@
 
 bench: $(STAMP)  ## compare methods on ENV=gap [METHODS=a,b SEEDS=6 BUDGET=paper|pilot|smoke JOBS= LAUNCHER=local|slurm|ray ARGS="key=value ..."]
@@ -79,6 +81,12 @@ test-full: $(STAMP)  ## all tests, with learning and fault injection
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
+.oldest.txt .newest.txt: .%.txt: pyproject.toml tests/versions.py
+	"$(PYTHON)" tests/versions.py $* > $@
+
+test-oldest test-newest: test-%:  ## the fast tests with the oldest or newest versions that pyproject.toml allows, in an environment of their own
+	$(MAKE) test VENV=.venv-$* CONSTRAINTS=.$*.txt PYTEST='$(PYTEST)'
+
 soak: $(STAMP)  ## small runs of every method under random faults, and a table of what was lost [HOURS=1 SEED=0; CASE=17: one case again]
 	@$(RUN) -m tests.faults.soak '$(HOURS)' '$(SEED)' '$(CASE)'
 
@@ -96,4 +104,4 @@ pictures: $(STAMP)  ## the pictures of the README
 
 clean:  ## remove the installation and caches (never results)
 	@$(OWN_VENV)
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-oldest .venv-newest .oldest.txt .newest.txt .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

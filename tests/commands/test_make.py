@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import versions
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
@@ -61,3 +63,24 @@ def test_values_that_it_refuses(tmp_path: Path, arguments: list[str], sentence: 
     assert done.returncode == 2
     assert sentence in done.stdout
     assert "codesign-bench: " not in done.stderr
+
+
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+def test_other_versions_have_an_environment_of_their_own(which: str) -> None:
+    done = make(f"test-{which}", "PYTEST=-x")
+    assert done.returncode == 0, done.stderr
+    assert f".venv-{which}/bin/python -m pip install --quiet --constraint .{which}.txt" in done.stdout
+    assert f".venv-{which}/bin/python -m pytest -n 2 -x" in done.stdout
+
+
+def test_the_oldest_versions(tmp_path: Path) -> None:
+    project = tmp_path / "pyproject.toml"
+    project.write_text(
+        '[project]\ndependencies = ["numpy>=2.0", "hydra-core>=1.3.8,<2", "torch>=2.13"]\n'
+        '[project.optional-dependencies]\nextra = ["ray[default]>=2.50"]\n'
+    )
+    assert versions.oldest(project) == ["hydra-core==1.3.8", "numpy==2.0", "ray==2.50"]
+    project.write_text('[project]\ndependencies = ["numpy"]\n[project.optional-dependencies]\n')
+    with pytest.raises(SystemExit, match="'numpy' names no least version"):
+        versions.oldest(project)
+    assert len(versions.oldest()) > 20
