@@ -1,4 +1,4 @@
-"""python tests/versions.py oldest|newest: constraints for pip, from what pyproject.toml allows. Of torch there is only the pin of the Makefile."""
+"""python tests/versions.py oldest|newest: constraints for pip, from what pyproject.toml allows; torch has its pin in the Makefile."""
 
 import re
 import sys
