@@ -40,7 +40,7 @@ OWN_VENV = test ! -e '$(VENV)' -o -f '$(VENV)/pyvenv.cfg' || { echo "VENV is '$(
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench demo figures report docs test test-full soak lint perf pictures clean
+.PHONY: help setup bench demo figures report docs wheel test test-full soak lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ docs: $(VENV)/.docs  ## the documentation site into site/; fails on a broken lin
 $(VENV)/.docs: $(STAMP)
 	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
 	touch $@
+
+wheel: $(STAMP)  ## a wheel with methods and configuration, into dist/
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
