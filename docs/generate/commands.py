@@ -70,15 +70,15 @@ def choices() -> list[str]:
     for group, about in (
         ("budget", "How many steps every method gets."),
         ("track", "Which settings a method has; runs of different tracks are never averaged."),
-        ("experiment", "Sweeps that are ready to run, with `codesign-bench experiment=NAME` or, in rounds, `codesign-bench bench experiment=NAME`."),
+        ("experiment", "Sweeps that are ready to run: `codesign-bench experiment=...`, or in rounds, `codesign-bench bench experiment=...`."),
         ("ppo", "Settings of PPO, included by the methods' files and chosen by `reevaluate`."),
     ):
-        rows = [[f"`{file.stem}`", about_file(file)] for file in sorted((CONF / group).glob("*.yaml")) if file.stem != "values" or group == "track"]
+        rows = [[f"`{file.stem}`", about_file(file)] for file in sorted((CONF / group).glob("*.yaml"))]
         parts += [f"### {group}=", about, table([group, "what it is"], rows)]
     parts += [
         "### experiment=search/...",
-        "The tables of hyperparameters of the paper, whose rows are sweeps: `codesign-bench experiment=search/TABLE/ROW env=gap`. The tables and"
-        " rows are in `conf/search.yaml`; a wrong name lists them.",
+        "The tables of hyperparameters of the paper, whose rows are sweeps: `experiment=search/TABLE/ROW`. Tables and rows are in"
+        " `conf/search.yaml`; a wrong name lists them.",
         "```sh\ncodesign-bench experiment=search/transform2act/policy_lr env=gap\n```",
         "### launcher=",
         "Where the runs of a sweep go, and the settings of each, `hydra.launcher.NAME=...`.",
