@@ -76,7 +76,8 @@ def wrong(target: str, file: Path, pages: dict[Path, Page], loaded: bool) -> str
 def place(target: str, page: Path, root: Path) -> str:
     """Page and line of the source that has such a link; only the page, where it comes from the theme or from a docstring."""
     parts = urlsplit(target)
-    words = [word for word in (f"#{parts.fragment}" if parts.fragment else "", Path(parts.path).stem) if word]
+    path = Path(parts.path).stem if parts.path.endswith(".html") else parts.path
+    words = [word for word in (f"#{parts.fragment}" if parts.fragment else "", path) if word]
     for source in sources(root / "docs" / page.with_suffix(".md"), root):
         for number, line in enumerate(source.read_text(encoding="utf-8").splitlines(), 1):
             if words and all(word in line for word in words):
