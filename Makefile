@@ -42,7 +42,7 @@ OWN_VENV = test ! -e '$(VENV)' -o -f '$(VENV)/pyvenv.cfg' || { echo "VENV is '$(
 # One thread per process: two processes with two threads each crawl on two cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help setup bench demo figures report test test-full test-oldest test-newest soak lint perf pictures clean
+.PHONY: help setup bench demo figures report docs wheel test test-full test-oldest test-newest soak lint perf pictures clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z -]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -74,11 +74,24 @@ figures: $(STAMP)  ## figures and tables of a study, without simulating, into fi
 report: $(STAMP)  ## a study as one HTML file, figures/STUDY/report.html, without simulating [STUDY=demo]
 	$(BENCH) report study=$(STUDY) $(ARGS)
 
+# Zensical builds without a network; the pages on commands and environments are made from conf/ and docstrings first.
+docs: $(VENV)/.docs  ## the documentation site into site/; fails on a broken link, or on anything that is loaded from elsewhere
+	$(RUN) -m docs.generate
+	$(BIN)/zensical build --clean --strict
+	$(RUN) -m docs.generate.check site
+
+$(VENV)/.docs: $(STAMP)
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	touch $@
+
+wheel: $(STAMP)  ## a wheel with methods and configuration, into dist/
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+
 test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
 
 test-full: $(STAMP)  ## all tests, with learning and fault injection
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers]'
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers,docs,examples]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
 .oldest.txt .newest.txt: .%.txt: pyproject.toml tests/versions.py
@@ -99,8 +112,9 @@ lint: $(STAMP)  ## ruff, mypy, and the direction of imports
 perf: $(STAMP)  ## speed as ratios within one run; fails below a bar [AGAINST=REVISION: whole iterations of this tree and of another]
 	$(RUN) -m $(if $(AGAINST),tests.perf.against $(AGAINST),tests.perf) $(ARGS)
 
-pictures: $(STAMP)  ## the pictures of the README
+pictures: $(STAMP)  ## the pictures of the README and of the environments
 	$(BENCH) render env=all out=docs/random_agents.png seed=3 agents=1
+	$(RUN) -m docs.generate.pictures
 
 clean:  ## remove the installation and caches (never results)
 	@$(OWN_VENV)

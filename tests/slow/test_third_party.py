@@ -28,7 +28,7 @@ def test_the_pages_show_the_package_as_it_is(page: str) -> None:
 
 @pytest.mark.slow
 def test_a_package_that_adds_a_method_and_a_task(tmp_path: Path) -> None:
-    python = _environment(tmp_path / "venv")
+    python = environment(tmp_path / "venv")
     _call([python, "-m", "pip", "install", "--quiet", "--no-deps", str(PACKAGE)], tmp_path)
 
     said = _call([python, "-m", "codesign_bench", "check", "method=hill_climber", "env=crawl", "budget.batch=200"], tmp_path)
@@ -45,12 +45,12 @@ def test_a_package_that_adds_a_method_and_a_task(tmp_path: Path) -> None:
 
     height = "from codesign_bench.tasks import make_task; print(make_task('crawl').limits.max_height, make_task('crawl').scene.ground.kind)"
     assert _call([python, "-c", height], tmp_path).stdout.split()[0] == "1.3"
-    refused = subprocess.run([python, "-m", "codesign_bench", "env=mars"], cwd=tmp_path, env=_variables(), capture_output=True, text=True)
+    refused = subprocess.run([python, "-m", "codesign_bench", "env=mars"], cwd=tmp_path, env=variables(), capture_output=True, text=True)
     assert refused.returncode == 2
     assert "allowed are crawl, gap, " in refused.stderr
 
 
-def _environment(folder: Path) -> str:
+def environment(folder: Path) -> str:
     """A new environment that sees the packages of this one."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     (own,) = folder.glob("lib/python*/site-packages")
@@ -58,11 +58,11 @@ def _environment(folder: Path) -> str:
     return str(folder / "bin" / "python")
 
 
-def _variables() -> dict[str, str]:
+def variables() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "HYDRA_FULL_ERROR")} | {"OMP_NUM_THREADS": "1"}
 
 
 def _call(line: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(line, cwd=folder, env=_variables(), capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(line, cwd=folder, env=variables(), capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
