@@ -15,7 +15,7 @@ def oldest(project: Path = PROJECT) -> list[str]:
     groups = [content["dependencies"], *content["optional-dependencies"].values()]
     found = {}
     for requirement in (requirement for group in groups for requirement in group):
-        match = re.fullmatch(r"([A-Za-z0-9_.-]+)(?:\[.*\])?>=([0-9.]+)(?:,<[0-9.]+)?", requirement)
+        match = re.fullmatch(r"([A-Za-z0-9_.-]+)(?:\[.*\])?[>=]=([0-9.]+)(?:,<[0-9.]+)?", requirement)
         if match is None:
             raise SystemExit(f"The requirement {requirement!r} names no least version; allowed are requirements such as 'numpy>=2.0'.")
         if match[1] != PINNED:
