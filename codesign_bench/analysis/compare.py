@@ -18,6 +18,7 @@ from codesign_bench.analysis.comparable import differing, own_differences
 from codesign_bench.analysis.table import Columns, Table, number, with_interval
 from codesign_bench.arrays import Array
 from codesign_bench.errors import ConfigError
+from codesign_bench.terminal import count
 
 LONGEST = 60
 """Letters of a pair's names at the left."""
@@ -58,7 +59,7 @@ def table(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Table:
         "This study": lambda row: mine.label(row["method"]),
         "Other study": lambda row: theirs.label(row["other"]),
         "Seeds": lambda row: f"{row['runs']}, {row['other_runs']}",
-        "Steps": lambda row: style.count(row["steps"]),
+        "Steps": lambda row: count(row["steps"]),
         "This": lambda row: number(row["mean"]),
         "Other": lambda row: number(row["other_mean"]),
         "Difference [95 %]": lambda row: with_interval(row["difference"], row["low"], row["high"]),
@@ -96,7 +97,7 @@ def figure(frame: pd.DataFrame, mine: Collection, theirs: Collection) -> Figure:
             axes.plot(row["difference"], y, marker=look.marker, color=look.colour, ms=4.5, markeredgewidth=0)
         axes.axvline(0, color="#999999", lw=0.8, ls=(0, (3, 2)))
         style.rows_down(axes, names if i == 0 else [""] * len(names))
-        axes.xaxis.set_major_formatter(lambda value, _: style.count(value))
+        axes.xaxis.set_major_formatter(lambda value, _: count(value))
         axes.locator_params(axis="x", nbins=4)
         axes.set_title(style.plain(mine.title(env)))
     if frame.empty:

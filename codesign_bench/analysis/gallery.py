@@ -15,6 +15,7 @@ from codesign_bench.analysis.looks import ENVS, ordered
 from codesign_bench.analysis.style import captioned, font, letters, printable, short, span
 from codesign_bench.analysis.table import number
 from codesign_bench.arrays import Array
+from codesign_bench.bars import counted
 from codesign_bench.design.graph import Design
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
@@ -174,16 +175,23 @@ def gallery(collection: Collection, out: Path, seeds: Sequence[str | int], secon
     if not rows:
         raise ConfigError(f"The study '{collection.study}' has no runs to show with seed {', '.join(map(str, seeds))}.")
     sheet = Sheet([title for title, _ in rows], [collection.label(method) for method in methods], width, height)
-    tiles: list[Tile | str] = []
+    tiles: list[list[Tile | str]] = []
     films = []
-    for row, (_, runs) in enumerate(rows):
-        length = seconds if video else 0.0
-        mine = [tile_of(runs.get(method), collection, length, method not in collection.methods) for method in methods]
-        distance = common_distance(mine, width, height)
-        for column, tile in enumerate(mine):
-            # Compressed, since a study's worth of frames does not fit in memory.
-            films.append((row, column, [zlib.compress(frame.tobytes(), 1) for frame in drawn_tile(tile, distance, width, height)]))
-        tiles += mine
+    with counted("gallery: champion", len(rows) * len(methods)) as after_champion:
+        for _, runs in rows:
+            tiles.append([])
+            for method in methods:
+                tiles[-1].append(tile_of(runs.get(method), collection, seconds if video else 0.0, method not in collection.methods))
+                after_champion()
+    with counted("gallery: frame", sum(len(tile.poses) if isinstance(tile, Tile) else 1 for mine in tiles for tile in mine)) as after_frame:
+        for row, mine in enumerate(tiles):
+            distance = common_distance(mine, width, height)
+            for column, tile in enumerate(mine):
+                film: list[bytes] = []
+                films.append((row, column, film))
+                for pixels in drawn_tile(tile, distance, width, height):
+                    film.append(zlib.compress(pixels.tobytes(), 1))  # a study's worth of frames does not fit in memory
+                    after_frame()
 
     def frame(number: int) -> Array:
         pixels = [zlib.decompress(film[min(number, len(film) - 1)]) for _, _, film in films]
@@ -191,10 +199,11 @@ def gallery(collection: Collection, out: Path, seeds: Sequence[str | int], secon
         return sheet.composed([(row, column, each) for (row, column, _), each in zip(films, drawn, strict=True)])
 
     if video:
-        save_video(out, map(frame, range(max(len(film) for _, _, film in films))), FRAMES_PER_SECOND)
+        frames = max(len(film) for _, _, film in films)
+        save_video(out, map(frame, range(frames)), FRAMES_PER_SECOND, frames)
     else:
         save_png(out, frame(0))
-    return tiles
+    return [tile for mine in tiles for tile in mine]
 
 
 def contact_sheet(seed: int, agents: int) -> Image.Image:
@@ -204,17 +213,19 @@ def contact_sheet(seed: int, agents: int) -> Image.Image:
     lines = -(-len(ENVS) // SIDE_BY_SIDE)
     sheet = Image.new("RGB", (width * SIDE_BY_SIDE, (band + height * agents) * lines), "white")
     draw = ImageDraw.Draw(sheet)
-    for place, name in enumerate(ENVS):
-        task = make_task(name)
-        rng = np.random.default_rng([seed, place])
-        title = task.config.title
-        left, top = width * (place % SIDE_BY_SIDE), (band + height * agents) * (place // SIDE_BY_SIDE)
-        draw.text((left + width // 2, top + band // 2), title, fill=INK, font=font(24), anchor="mm")
-        for row in range(agents):
-            design = grown_design(task, rng)
-            picture = Picture(design, task, width=2 * width, height=2 * height)
-            tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
-            picture.close()
-            inner = tile.crop((EDGE, EDGE, width - EDGE, height - EDGE))
-            sheet.paste(inner, (left + EDGE, top + band + height * row + EDGE))
+    with counted("random agents: environment", len(ENVS)) as after_env:
+        for place, name in enumerate(ENVS):
+            task = make_task(name)
+            rng = np.random.default_rng([seed, place])
+            title = task.config.title
+            left, top = width * (place % SIDE_BY_SIDE), (band + height * agents) * (place // SIDE_BY_SIDE)
+            draw.text((left + width // 2, top + band // 2), title, fill=INK, font=font(24), anchor="mm")
+            for row in range(agents):
+                design = grown_design(task, rng)
+                picture = Picture(design, task, width=2 * width, height=2 * height)
+                tile = Image.fromarray(picture.frame(starting_pose(design, task, rng))).resize(TILE, Image.Resampling.LANCZOS)
+                picture.close()
+                inner = tile.crop((EDGE, EDGE, width - EDGE, height - EDGE))
+                sheet.paste(inner, (left + EDGE, top + band + height * row + EDGE))
+            after_env()
     return sheet

@@ -11,8 +11,9 @@ from codesign_bench.analysis import statistics
 from codesign_bench.analysis.collect import KEYS, Collection, Run
 from codesign_bench.analysis.comparable import mixed
 from codesign_bench.analysis.looks import ordered, ordered_envs
-from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, count, span
+from codesign_bench.analysis.style import PAPER_SEEDS, PAPER_STEPS, span
 from codesign_bench.arrays import Array
+from codesign_bench.terminal import count
 
 NOT_METRICS = ("iteration", "steps", "return_mean", "steps_per_second", "seconds")
 FRACTION = 0.5

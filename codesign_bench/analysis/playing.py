@@ -10,6 +10,7 @@ from codesign_bench.analysis.champions import FINAL, PROCESS
 from codesign_bench.analysis.gallery import shown_task
 from codesign_bench.analysis.style import captioned
 from codesign_bench.arrays import Array
+from codesign_bench.bars import counted
 from codesign_bench.design.graph import Design
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import ConfigError, DesignError
@@ -48,7 +49,8 @@ def recorded(folder: Path, seconds: float) -> tuple[Task, Performance]:
 
 def perform(agent: Agent, seed: np.random.SeedSequence, seconds: float) -> Performance:
     """Plays one episode, of which the first seconds are shown."""
-    motion = record(agent, seed, seconds)
+    with counted("an episode: step", agent.longest) as after_step:
+        motion = record(agent, seed, seconds, after_step)
     if motion is None:
         raise DesignError("The design that this agent comes to cannot be simulated, so there is nothing to show.")
     process = design_process(agent, seed) or (motion.design,)
@@ -60,11 +62,16 @@ def frames(task: Task, shown: Performance, size: tuple[int, int]) -> Iterator[Ar
     motion = shown.motion
     for title, design in shown.process:
         still = _still(task, design, size, f"{title}: {design.num_nodes} bodies")
-        yield from [still] * round(SECONDS_PER_DESIGN / motion.seconds_per_frame)
+        yield from [still] * still_frames(motion)
     picture = Picture(motion.design, task, *size)
     for i, pose in enumerate(motion.poses):
         yield captioned(picture.frame(pose), f"{i * motion.seconds_per_frame:.1f} s, x = {pose[0]:.1f} m")
     picture.close()
+
+
+def still_frames(motion: Motion) -> int:
+    """Of each design on the way."""
+    return round(SECONDS_PER_DESIGN / motion.seconds_per_frame)
 
 
 def strip(task: Task, shown: Performance, size: tuple[int, int]) -> Array:

@@ -17,6 +17,7 @@ from matplotlib.gridspec import SubplotSpec
 from codesign_bench.arrays import Array
 from codesign_bench.experiment.run_folder import write_atomically
 from codesign_bench.simulation.rendering import MADE_BY
+from codesign_bench.terminal import count
 
 PAPER_SEEDS, PAPER_STEPS = 6, 50_000_000
 """The full protocol; a figure made from less says so on its face."""
@@ -41,14 +42,6 @@ def row_names(labels: Iterable[str], most: int = 32) -> tuple[list[str], float]:
     """Names to stand left of rows, and the inches that they take."""
     names = [short(label, most) for label in labels]
     return [plain(name) for name in names], 0.15 + 0.044 * max(map(len, names), default=0)
-
-
-def count(number: float) -> str:
-    """12,345 as 12.3 k, 50,000,000 as 50 M."""
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(number) >= size:
-            return f"{number / size:.3g}{unit}"
-    return f"{number:.3g}"
 
 
 def span(numbers: Sequence[float]) -> str:

@@ -52,6 +52,22 @@ class Table:
         notes = [f"{plain_markdown(note)}  " for note in self.notes]
         return "\n".join([f"### {plain_markdown(self.title)}", "", *head, *body, "", *notes]).rstrip() + "\n"
 
+    def text(self) -> str:
+        """For a terminal."""
+        best = any(isinstance(cell, Bold) for row in self.rows for cell in row)
+        cells = [[_one_line(cell) + " *" * isinstance(cell, Bold) for cell in row] for row in (self.columns, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if place < self.words else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in cells
+        ]
+        return "\n".join(
+            [self.title, *map(str.rstrip, lines), *(["* the best of its column"] if best else []), *map(_one_line, self.notes)]
+        )
+
     def latex(self) -> str:
         body = [_latex_row(row) for row in self.rows or [("no runs",)]]
         kinds = "l" * self.words + "r" * (len(self.columns) - self.words)

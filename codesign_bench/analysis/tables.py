@@ -10,9 +10,9 @@ from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.looks import ordered, ordered_envs
 from codesign_bench.analysis.reevaluations import settings
-from codesign_bench.analysis.style import count
 from codesign_bench.analysis.table import Bold, Columns, Row, Table, clock, number, over_seeds, plus_minus, with_interval
 from codesign_bench.experiment.reevaluation import FreshEpisodes
+from codesign_bench.terminal import count
 
 # ---- returns ---------------------------------------------------------------------------------------------------------
 

@@ -23,9 +23,9 @@ class PictureConfig:
     height: Annotated[int, Allowed(f"are whole numbers from {SMALLEST} to {LARGEST[1]}", lambda n: SMALLEST <= n <= LARGEST[1])]
 
 
-def save(out: Path, picture: Callable[[], Array], video: Callable[[], Iterable[Array]], fps: float) -> None:
-    """One of the two, as the name of the file says."""
+def save(out: Path, picture: Callable[[], Array], video: Callable[[], Iterable[Array]], fps: float, frames: int) -> None:
+    """One of the two, as the name of the file says; the video has so many frames."""
     if out.suffix == ".png":
         save_png(out, picture())
     else:
-        save_video(out, video(), fps)
+        save_video(out, video(), fps, frames)

@@ -11,7 +11,7 @@ Ctrl-C stops; the same command goes on.
 from codesign_bench.configuration import swept_values
 from codesign_bench.errors import ConfigError
 from codesign_bench.launching.rounds import Bench, installed
-from codesign_bench.launching.sweep import report, run_sweep, say
+from codesign_bench.launching.sweep import report, run_sweep
 
 
 def main(arguments: list[str]) -> int:
@@ -21,4 +21,4 @@ def main(arguments: list[str]) -> int:
     overrides = arguments if any(a.startswith("experiment=") for a in arguments) else ["experiment=bench", *arguments]
     if not any(argument.startswith("method=") for argument in overrides) and (methods := swept_values(overrides, "method")):
         overrides = [*overrides, f"method={','.join(installed(methods))}"]
-    return report(run_sweep(overrides, Bench(say)))
+    return report(run_sweep(overrides, Bench()))

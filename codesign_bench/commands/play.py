@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from codesign_bench.analysis.playing import frames, perform, recorded, strip
+from codesign_bench.analysis.playing import frames, perform, recorded, still_frames, strip
 from codesign_bench.commands._pictures import PictureConfig, save
 from codesign_bench.configuration import configured
 from codesign_bench.experiment.load import load_champion
@@ -38,7 +38,8 @@ def main(arguments: list[str]) -> int:
         task, out = agent.task, open_for_writing(config.out)
         shown = perform(agent, setup.streams.sequence("play", config.seed), config.seconds)
     motion = shown.motion
-    save(out, lambda: strip(task, shown, size), lambda: frames(task, shown, size), 1 / motion.seconds_per_frame)
+    number = len(shown.process) * still_frames(motion) + len(motion.poses)
+    save(out, lambda: strip(task, shown, size), lambda: frames(task, shown, size), 1 / motion.seconds_per_frame, number)
     end = f", which ends after {len(motion.poses) * motion.seconds_per_frame:.1f} s" if motion.ended else ""
     print(f"{out}: {motion.design.num_nodes} bodies, return {motion.total_return:.1f} in one episode{end}")
     return 0

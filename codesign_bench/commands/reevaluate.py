@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 runs of a study could not be re-evaluated, 2 refused, 130 
 """
 
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from codesign_bench.experiment.reevaluate import ReevaluateConfig, reevaluate
 from codesign_bench.experiment.reevaluation import FILES, FreshEpisodes, Reevaluation
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.structured import build
+from codesign_bench.terminal import duration
 
 
 def main(arguments: list[str]) -> int:
@@ -48,13 +50,16 @@ def _one(config: ReevaluateConfig, command: list[str]) -> None:
 
 def _all(config: ReevaluateConfig, study: StudyConfig, command: list[str]) -> int:
     """One seed of every method first. A run that cannot be re-evaluated takes no other with it."""
-    failed = 0
-    for run in sorted(runs_of(study).runs, key=lambda run: run.seed):
+    failed, made, began, runs = 0, 0, time.monotonic(), sorted(runs_of(study).runs, key=lambda run: run.seed)
+    for number, run in enumerate(runs):
         try:
             if _is_done(run, config):
                 print(f"{run.path} is done", file=sys.stderr)
-            else:
-                _one(replace(config, run=str(run.path)), command)
+                continue
+            left = f", {duration((time.monotonic() - began) / made * (len(runs) - number))} left" if made else ""
+            print(f"run {number + 1} of {len(runs)}{left}: {run.path}", file=sys.stderr)
+            made += 1
+            _one(replace(config, run=str(run.path)), command)
         except CodesignError as error:
             failed += 1
             print(f"{run.path}: {' '.join(str(error).split())}", file=sys.stderr)

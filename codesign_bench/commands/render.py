@@ -42,7 +42,13 @@ def render(config: RenderConfig, task: Task) -> int:
     out = open_for_writing(config.out)
     picture = Picture(design, task, width=config.width, height=config.height)
     film = (picture.frame(pose) for pose in motion(design, task, rng, config.seconds))
-    save(out, lambda: picture.frame(starting_pose(design, task, rng)), lambda: film, FRAMES_PER_SECOND)
+    save(
+        out,
+        lambda: picture.frame(starting_pose(design, task, rng)),
+        lambda: film,
+        FRAMES_PER_SECOND,
+        round(config.seconds * FRAMES_PER_SECOND),
+    )
     picture.close()
     print(f"{out}: {task.name}, {design.num_nodes} bodies")
     return 0

@@ -7,17 +7,16 @@
 Ctrl-C or SIGTERM stops; the same command goes on. Exit codes: 0 done, 1 runs of a sweep failed, 2 refused, 130 or 143 stopped.
 """
 
-import sys
-
+from codesign_bench.bars import say
 from codesign_bench.configuration import asks_for_many, load_config
 
 
 def main(arguments: list[str]) -> int:
     overrides = [argument for argument in arguments if argument != "-m"]
     if len(overrides) < len(arguments) or asks_for_many(overrides):
-        from codesign_bench.launching.sweep import Sweep, report, run_sweep, say
+        from codesign_bench.launching.sweep import Sweep, report, run_sweep
 
-        return report(run_sweep(overrides, Sweep(say)))
+        return report(run_sweep(overrides, Sweep()))
     return run_one(overrides)
 
 
@@ -29,7 +28,7 @@ def run_one(overrides: list[str]) -> int:
 
     setup, folder = runner.RunSetup.of(config), RunFolder.of(config)
     names = f"{config['method']['name']} on {config['env']['name']}, seed {config['seed']}, budget {config['budget']['name']}"
-    print(f"{names}: {folder.path}", file=sys.stderr)
+    say(f"{names}: {folder.path}")
     if runner.run(config, ["codesign-bench", *overrides], setup, folder) == "done":
         return 0
     return 128 + StopSignals.latest

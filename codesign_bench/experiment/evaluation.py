@@ -1,6 +1,6 @@
 """The plotted number: the mean undiscounted return of the champion's deterministic episodes. Metered, never charged."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +42,8 @@ class Evaluation:
         return self.columns["return_mean"]
 
 
-def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence) -> Evaluation:
-    played = Sampler(agent.task, episodes, seed, agent.steps).play(agent.policy)
+def evaluate(agent: Agent, episodes: int, seed: np.random.SeedSequence, after_step: Callable[[], None] = lambda: None) -> Evaluation:
+    played = Sampler(agent.task, episodes, seed, agent.steps).play(agent.policy, after_step)
     records, designs = [record for record, _ in played], [design for _, design in played]
     return Evaluation(
         columns=_columns(records, designs, agent.task.space),

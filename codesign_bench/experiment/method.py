@@ -48,6 +48,11 @@ class Agent:
     policy: Policy
     steps: TransformSteps
 
+    @property
+    def longest(self) -> int:
+        """Steps that an episode may have."""
+        return self.steps.skeleton + self.steps.attribute + self.task.config.max_steps
+
 
 @dataclass(frozen=True)
 class Iteration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,12 +76,13 @@ class Motion:
         return motion
 
 
-def record(agent: Agent, seed: np.random.SeedSequence, seconds: float) -> Motion | None:
+def record(agent: Agent, seed: np.random.SeedSequence, seconds: float, after_step: Callable[[], None] = lambda: None) -> Motion | None:
     """Plays one episode and keeps its first seconds; None if the design cannot be simulated at all."""
     stride = max(1, round(1 / (FRAMES_PER_SECOND * agent.task.dt)))
     poses: list[Array] = []
     design, step, before_last = agent.task.initial_design, 0, 0.0
     for episode, _ in Sampler(agent.task, 1, seed, agent.steps).watch(agent.policy):
+        after_step()
         if episode.stage is not Stage.EXECUTION or episode.body is None:
             continue
         design, pose, before_last = episode.design, np.array(episode.body.data.qpos), episode.total_return

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from codesign_bench.bars import counted
 from codesign_bench.configuration import load_config
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, nearest
@@ -73,7 +74,8 @@ def reevaluate(config: ReevaluateConfig, command: list[str]) -> Reevaluation:
     training = controller_config(run_config, config, streams.integer("controller", seed)) if config.train else None
     if training is not None:
         runner.RunSetup.of(training)  # what is impossible is said before the episodes are played
-    evaluation = evaluate(agent, config.episodes, streams.sequence("reevaluation", seed))
+    with counted(f"{config.episodes} fresh episodes: step", agent.longest) as after_step:
+        evaluation = evaluate(agent, config.episodes, streams.sequence("reevaluation", seed), after_step)
     kept = before.controller if before is not None and before.agent.steps == charged else None
     result = Reevaluation(FreshEpisodes.of(evaluation, charged, seed), kept)
     result.save(path, which)
@@ -82,7 +84,8 @@ def reevaluate(config: ReevaluateConfig, command: list[str]) -> Reevaluation:
         motion.save(path)
     if training is not None:
         controller = train_controller(path, agent.task, evaluation.design, training, command)
-        fresh = evaluate(controller, config.episodes, streams.sequence("reevaluation of the controller", seed))
+        with counted(f"{config.episodes} episodes of the new controller: step", controller.longest) as after_step:
+            fresh = evaluate(controller, config.episodes, streams.sequence("reevaluation of the controller", seed), after_step)
         result = replace(result, controller=FreshEpisodes.of(fresh, config.train, seed, config.training))
         result.save(path, which)
     return result

@@ -26,7 +26,7 @@ from codesign_bench.experiment.method import Budget, Context, Iteration, Method,
 from codesign_bench.experiment.run_folder import RunFolder, RunMoved, Table, Tables, configuration_hash, write_atomically
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
-from codesign_bench.experiment.tracking import Display, Tracker
+from codesign_bench.experiment.tracking import Display, Pace, Tracker
 from codesign_bench.learning import products
 from codesign_bench.learning.memory import keep_freed_memory
 from codesign_bench.learning.ppo import LearningError
@@ -228,7 +228,8 @@ class LiveRun:
         self.progress = Table(folder.progress, state["progress_length"] if state is not None else 0)
         self.tables = Tables(folder.tables, state["tables"] if state is not None else {})
         self.steps_at_start = self.ledger.charged
-        self.display = Display(setup.settings.progress, self.ledger.charged, setup.budget.until, folder.path)
+        self.pace = Pace(self.ledger.charged)
+        self.display = Display(setup.settings.progress, self.pace, setup.budget.until, folder.path)
         self.tracker = Tracker(folder.path, setup.settings.tensorboard, setup.settings.wandb, self.ledger.charged)
 
     # ---- the loop's steps --------------------------------------------------------------------------------------------
@@ -306,9 +307,10 @@ class LiveRun:
 
     def save(self) -> None:
         state = self.state_dict()
+        self.pace.note(self.session, self.ledger.charged)
         with self.writing():
             checkpoint.save(self.folder.checkpoints, self.ledger.charged, state, self.setup.hash)
-            self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until)
+            self.folder.set_status("running", steps=self.ledger.charged, until=self.setup.budget.until, **self.pace.recent())
             self.display.update(self.ledger.charged)
 
     @contextlib.contextmanager

@@ -2,38 +2,68 @@
 
 import contextlib
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from codesign_bench.bars import bar
 from codesign_bench.errors import ConfigError
+from codesign_bench.terminal import duration, short
+
+RECENT = 300.0
+"""Seconds of the past that say how fast a run is."""
+
+
+class Pace:
+    """How far a session came lately: since its beginning, or since the last of its checkpoints that lies so far back."""
+
+    def __init__(self, steps: int) -> None:
+        self._points = deque([(0.0, steps)])
+
+    def note(self, seconds: float, steps: int) -> None:
+        """At a checkpoint, with the seconds of the session."""
+        self._points.append((seconds, steps))
+        while len(self._points) > 2 and self._points[1][0] <= seconds - RECENT:
+            self._points.popleft()
+
+    @property
+    def steps(self) -> int:
+        return self._points[-1][1]
+
+    def recent(self) -> dict[str, float]:
+        (began, first), (now, steps) = self._points[0], self._points[-1]
+        return {"recent_steps": steps - first, "recent_seconds": now - began}
 
 
 class Display:
     """A bar with steps per second and time left on a terminal; elsewhere one line per evaluation. The bar is at the steps that are saved:
     those a run that is stopped now goes on from."""
 
-    def __init__(self, enabled: bool, done: int, until: int, path: Path) -> None:
-        self._name, self._done, self._until = "/".join(path.parts[-3:]), done, until
-        self._lines = enabled and not sys.stderr.isatty()
-        off = not enabled or self._lines
-        look = {"unit": "step", "unit_scale": True, "dynamic_ncols": True, "smoothing": 0.1}
-        self._bar = tqdm(total=until, initial=done, disable=off, desc=self._name, **look)
+    def __init__(self, enabled: bool, pace: Pace, until: int, path: Path) -> None:
+        self._name, self._pace, self._until, self._returns = "/".join(path.parts[-3:]), pace, until, ""
+        self._open = contextlib.ExitStack()
+        begin = bar(f"{short(pace.steps)} of {short(until)}", until, pace.steps, stays=True)
+        self._show = self._open.enter_context(begin) if enabled else None
+        self._lines = enabled and self._show is None
 
     def update(self, done: int) -> None:
-        self._bar.update(done - self._done)
-        self._done = done
+        """What the pace tells, too."""
+        if self._show is None:
+            return
+        steps, seconds = self._pace.recent().values()
+        speed = steps / seconds if steps > 0 and seconds > 0 else None
+        left = [f"{speed:,.0f} steps/s", f"{duration((self._until - done) / speed)} left"] if speed else []
+        self._show(done, ", ".join([f"{short(done)} of {short(self._until)}", *left, *([self._returns] if self._returns else [])]))
 
     def show(self, steps: int, value: float, best: float) -> None:
-        returns = f"return {value:.1f}, best {best:.1f}"
-        self._bar.set_postfix_str(returns)
+        """With the next update, on a terminal."""
+        self._returns = f"return {value:.1f}, best {best:.1f}"
         if self._lines:
-            print(f"{self._name}: {steps}/{self._until} steps, {returns}", file=sys.stderr)
+            print(f"{self._name}: {steps}/{self._until} steps, {self._returns}", file=sys.stderr)
 
     def close(self) -> None:
-        self._bar.close()
+        self._open.close()
 
 
 class Tracker:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from codesign_bench import own_files
+from codesign_bench.analysis import tables
 from codesign_bench.analysis.collect import Collection, LeftOut, collect
 from codesign_bench.analysis.figures.comparison import comparison
 from codesign_bench.analysis.reading import Run
@@ -87,6 +88,7 @@ def main(arguments: list[str]) -> int:
     if not further:
         own_files.removed(out, {name: checksum for name, checksum in own_files.made(out) if name.startswith("comparison_ahead")})
     shown = ", ".join(str(out / path.name) for path in written if path.suffix in (".png", ".md"))
+    print(tables.final_returns(collection).text())
     print(f"{' '.join(collection.notes)} {shown}")
     return 0
 

@@ -32,6 +32,7 @@ COMMAND = (sys.executable, "-m", "codesign_bench.launching.job")
 TAIL = 15
 """Lines of a failed run's output that are kept for the report."""
 
+NOT_BEGUN = "the sweep was stopped before this run began"
 PATIENCE = 60.0
 """Seconds that a run has to stop when its launcher is interrupted."""
 
@@ -48,6 +49,12 @@ class Ending:
     @staticmethod
     def of(config: Config, state: State, reason: str = "", tail: str = "") -> Ending:
         return Ending(str(RunFolder.of(config).path), state, reason, tail)
+
+    @staticmethod
+    def stopped(config: Config) -> Ending:
+        """Of a run that its sweep stopped, and that said nothing itself."""
+        begun = RunFolder.of(config).status()["status"] != "missing"
+        return Ending.of(config, "stopped", "the sweep was stopped" if begun else NOT_BEGUN)
 
 
 def this_command() -> list[str]:
@@ -89,7 +96,7 @@ class Children:
     def run(self, config: Config, command: list[str], cores: Iterable[int] = ()) -> Ending:
         """Runs a configuration in a process of its own, on the given cores, and returns how that ended."""
         if self.stopping:
-            return Ending.of(config, "stopped", "the sweep was stopped before this run began")
+            return Ending.of(config, "stopped", NOT_BEGUN)
         with tempfile.TemporaryFile() as log:
             code = self._wait_for({"config": dict(config), "command": command}, cores, log)
             log.seek(0)
@@ -123,7 +130,7 @@ def _ending(config: Config, code: int, said: list[str], stopping: bool) -> Endin
             reason = said[-1].removeprefix("error: ") if said and state != "done" else ""
             return Ending.of(config, state, reason, tail if state == "failed" else "")
     if stopping and code < 0:
-        return Ending.of(config, "stopped", "the sweep was stopped")
+        return Ending.stopped(config)
     how = f"died with {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     reason = f"The process of the run {how}."
     if code < 0 or folder.status()["status"] != "failed":  # it could not say so itself

@@ -21,8 +21,11 @@ def launch(configs: Sequence[Config], *, jobs: int | None = None) -> Iterator[En
 
     The cores are dealt out to the jobs, so that they never compete for one, however many workers a run has.
     """
+    return _side_by_side(configs, shares(jobs, len(configs), max((config["workers"] or 1 for config in configs), default=1)))
+
+
+def _side_by_side(configs: Sequence[Config], parts: Sequence[tuple[int, ...]]) -> Iterator[Ending]:
     children, command = Children(), this_command()
-    parts = shares(jobs, len(configs), max((config["workers"] or 1 for config in configs), default=1))
     free: Queue[tuple[int, ...]] = Queue()
     for part in parts:
         free.put(part)

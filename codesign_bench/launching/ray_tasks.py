@@ -41,8 +41,8 @@ def launch(configs: Sequence[Config], *, address: str | None, cores: int, retrie
             try:
                 yield ray.get(reference)
             except RayError as error:
-                said = ["the sweep was stopped"] if stopping else str(error).strip().splitlines() or [type(error).__name__]
-                yield Ending.of(config, "stopped" if stopping else "failed", said[0], "\n".join(said[-TAIL:]))
+                said = str(error).strip().splitlines() or [type(error).__name__]
+                yield Ending.stopped(config) if stopping else Ending.of(config, "failed", said[0], "\n".join(said[-TAIL:]))
 
 
 def _run(config: Config, command: list[str]) -> Ending:
@@ -52,5 +52,5 @@ def _run(config: Config, command: list[str]) -> Ending:
         while (ending := children.run(config, command)).state == "in use" and time.monotonic() < began + PATIENCE:
             time.sleep(1)
     except KeyboardInterrupt:  # how Ray cancels a task
-        return Ending.of(config, "stopped", "the sweep was stopped")
+        return Ending.stopped(config)
     return ending

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from codesign_bench.bars import say
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget, known_methods, method_class
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching.job import Config, Ending
 from codesign_bench.launching.local import stopped_by_signals
-from codesign_bench.launching.sweep import Launch, Sweep, prepared
-from codesign_bench.launching.watch import Watch
+from codesign_bench.launching.sweep import Launch, Sweep, in_words, prepared
 from codesign_bench.paths import options_of
 from codesign_bench.structured import build
 
@@ -25,20 +25,22 @@ ROUNDS = (400_000, 2_000_000, 10_000_000, 50_000_000)
 class Bench(Sweep):
     """A sweep whose runs go on from round to round together."""
 
+    draws = True
+
     def launch(self, launch: Launch, configs: Sequence[Config]) -> list[Ending]:
         runs = prepared(configs)
         rounds = rounds_of(runs)
         endings: list[Ending] = []
         stopped = threading.Event()
-        print(plan_in_words(runs, rounds), file=sys.stderr)
+        ends = ", ".join(f"{until:,}" for until in rounds)
+        say(f"{in_words(runs)}\nin rounds to {ends} steps each; Ctrl-C stops, the same command goes on")
         with stopped_by_signals(stopped.set):
             for number, until in enumerate(rounds, 1):
                 part = [shortened(run, until) for run in runs]
                 if until != rounds[-1] and all(RunFolder.of(run).is_done(run) for run in part):
                     continue
-                with Watch(part, f"round {number} of {len(rounds)}") as watch:
-                    self.finished = watch.finished
-                    endings = self.run(launch, part)
+                self.title = f"round {number} of {len(rounds)}"
+                endings = self.run(launch, part)
                 if stopped.is_set() and until != rounds[-1] and all(ending.state == "done" for ending in endings):
                     endings = [replace(ending, state="stopped") for ending in endings]  # in time for this round, but not at the end
                 if any(ending.state in ("stopped", "in use") for ending in endings):
@@ -56,14 +58,6 @@ def rounds_of(runs: Sequence[Config]) -> list[int]:
     whole = math.lcm(*(method_class(run["method"]["plugin"]).iteration_steps(build(Budget, run["budget"], "budget")) for run in runs))
     ends = {-(-until // whole) * whole for until in ROUNDS}
     return [*sorted(until for until in ends if until < steps), steps]
-
-
-def plan_in_words(runs: Sequence[Config], rounds: Sequence[int]) -> str:
-    values = {key: dict.fromkeys(str(run[key]["name"]) for run in runs) for key in ("method", "env", "budget")}
-    values["seed"] = dict.fromkeys(str(run["seed"]) for run in runs)
-    what = "; ".join(f"{key} {', '.join(values[key])}" for key in ("method", "env", "seed", "budget"))
-    steps = ", ".join(f"{until:,}" for until in rounds)
-    return f"{len(runs)} runs: {what}\nin rounds to {steps} steps each; Ctrl-C stops, the same command goes on"
 
 
 def shortened(config: Config, until: int) -> dict[str, Any]:

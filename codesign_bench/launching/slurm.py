@@ -90,7 +90,7 @@ def _cancelled() -> bool:
 
 def _ending(job: Any, config: Config, stopping: bool) -> Ending:
     if stopping and not job.paths.result_pickle.exists():
-        return Ending.of(config, "stopped", "the sweep was stopped")
+        return Ending.stopped(config)
     if job.exception() is None:
         ending: Ending = job.result()
         return ending

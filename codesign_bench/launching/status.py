@@ -3,10 +3,11 @@
 import contextlib
 import math
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.launching import plan
@@ -14,11 +15,13 @@ from codesign_bench.launching import plan
 RUN = re.compile(r"(?P<env>[^/]+)/(?P<method>[^/]+)/seed_(?P<seed>\d+)")
 TAIL = 4096
 """Bytes at the end of progress.csv that hold its last row."""
+WAITS = "waits for its next round"
 
 
 @dataclass(frozen=True)
 class RunStatus:
-    """`until` is how far the run is to go for now, `budget` in the end, both in steps; `seconds_left` is until `until`."""
+    """`until` is how far the run is to go for now, `budget` in the end, both in steps; `seconds_left` is until `until`. The speed of a run
+    that is at work is how fast it has been lately, as far as it has said so; of others, how fast they were."""
 
     study: str
     env: str
@@ -30,45 +33,66 @@ class RunStatus:
     budget: int
     steps_per_second: float | None
     seconds_left: float | None
+    latest_return: float | None
     best_return: float | None
     reason: str
     path: str
 
 
-def statuses(results: Path, studies: list[str] | None = None) -> list[RunStatus]:
-    """Of the runs in the folders of these studies (all by default), and of those that were planned but never begun."""
+def statuses(results: Path, studies: list[str] | None = None, until: Mapping[str, int] | None = None) -> list[RunStatus]:
+    """Of the runs in the folders of these studies (all by default), and of those that were planned but never begun. `until`: only of the
+    runs in these folders, and how far each is to go."""
     names = studies or sorted(path.name for path in results.glob("[!.]*/"))
-    return [status for study in names for status in _statuses(results / study)]
+    return [status for study in names for status in _statuses(results / study, until)]
 
 
-def _statuses(study: Path) -> Iterator[RunStatus]:
+def _statuses(study: Path, until: Mapping[str, int] | None) -> Iterator[RunStatus]:
     planned = plan.read(study)
     there = (path.relative_to(study).as_posix() for path in study.glob("[!.]*/[!.]*/seed_*/"))
     runs = [match for name in {*planned, *there} if (match := RUN.fullmatch(name))]
     for run in sorted(runs, key=lambda run: (run["env"], run["method"], int(run["seed"]))):
-        yield _status(study, run, planned.get(run[0], {}))
+        if until is None:
+            yield _status(study, run, planned.get(run[0], {}))
+        elif (path := str(study / run[0])) in until:
+            yield _status(study, run, planned.get(run[0], {}), until[path])
 
 
-def _status(study: Path, run: re.Match[str], planned: dict[str, int]) -> RunStatus:
+def _status(study: Path, run: re.Match[str], planned: Mapping[str, int], until: int | None = None) -> RunStatus:
     folder = RunFolder(study / run[0])
-    saved, row = folder.status(), _last_row(folder.progress)
+    saved, row = folder.status(), last_row(folder.progress)
     steps = saved.get("steps", 0)
-    until = max(saved.get("until", 0), planned.get("until", 0))
+    until = max(saved.get("until", 0), planned.get("until", 0)) if until is None else until
     budget = max(planned.get("steps", 0), until)
     state, reason = saved["status"], str(saved.get("reason", ""))
+    speed, silent = row["steps_per_second"] if row.get("steps_per_second", 0) > 0 else None, 0.0
     if folder.alive():
         state, reason = "running", ""
+        speed, silent = _lately(saved)
     elif state == "running":
         state, reason = "stopped", "its process ended without a word; the run goes on from its last checkpoint"
     elif state == "done" and steps < until:
-        state, reason = "stopped", "waits for its next round"
-    speed = row["steps_per_second"] if row.get("steps_per_second", 0) > 0 else None
-    left = (until - steps) / speed if speed and state != "done" else None
+        state, reason = "stopped", WAITS
+    elif state == "stopped" and steps >= until:
+        state, reason = "done", ""
+    left = max(0.0, (until - steps) / speed - silent) if speed and state != "done" else None
     names = (study.name, run["env"], run["method"], int(run["seed"]))
-    return RunStatus(*names, state, steps, until, budget, speed, left, row.get("best_return"), reason, str(folder.path))
+    returns = (row.get("return_mean"), row.get("best_return"))
+    return RunStatus(*names, state, steps, until, budget, speed, left, *returns, reason, str(folder.path))
 
 
-def _last_row(path: Path) -> dict[str, float]:
+def _lately(saved: Mapping[str, Any]) -> tuple[float | None, float]:
+    """Steps per second that a run at work came to lately, as its last checkpoint says, and seconds since that. A silence that is longer
+    than the time it speaks of counts as time without steps."""
+    try:
+        steps, seconds, saved_at = (float(saved[key]) for key in ("recent_steps", "recent_seconds", "time"))
+    except (KeyError, TypeError, ValueError):
+        return None, 0.0
+    silent = max(0.0, time.time() - saved_at)
+    whole = max(seconds, silent)
+    return (steps / whole if 0 < steps < math.inf and 0 < whole < math.inf else None), silent
+
+
+def last_row(path: Path) -> dict[str, float]:
     """The last whole row of progress.csv, read from its end."""
     with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
         columns = file.readline().decode().strip().split(",")
@@ -78,40 +102,3 @@ def _last_row(path: Path) -> dict[str, float]:
             numbers = dict(zip(columns, map(float, lines[-1].split(",")), strict=True))
             return {key: value for key, value in numbers.items() if math.isfinite(value)}
     return {}
-
-
-# ---- for people ------------------------------------------------------------------------------------------------------
-
-
-def table(runs: list[RunStatus]) -> str:
-    head = ("study", "env", "method", "seed", "state", "steps", "of", "steps/s", "left", "best", "")
-    rows = [head, *(_cells(each) for each in runs)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    spec = "  ".join(f"{{:{side}{width}}}" for side, width in zip("<<<><>>>>><", widths, strict=True))
-    return "\n".join([*(spec.format(*row).rstrip() for row in rows), summary(runs)])
-
-
-def _cells(each: RunStatus) -> tuple[str, ...]:
-    speed = f"{each.steps_per_second:,.0f}" if each.steps_per_second and each.state == "running" else ""
-    best = f"{each.best_return:.1f}" if each.best_return is not None else ""
-    left = duration(each.seconds_left) if each.seconds_left is not None and each.state == "running" else ""
-    numbers = (f"{each.steps:,}", f"{each.until:,}", speed, left, best)
-    return (each.study, each.env, each.method, str(each.seed), each.state, *numbers, each.reason)
-
-
-def summary(runs: list[RunStatus]) -> str:
-    states = [each.state for each in runs]
-    counts = [f"{states.count(state)} {state}" for state in ("done", "running", "stopped", "failed", "missing") if state in states]
-    steps, until, budget = (sum(getattr(each, key) for each in runs) for key in ("steps", "until", "budget"))
-    return f"{len(runs)} runs: {', '.join(counts)}; {steps:,} of {until:,} steps now, {budget:,} in the end"
-
-
-def duration(seconds: float) -> str:
-    """As people say it: 40 s, 12 min, 3 h 20 min, 5 days."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours / 24:.1f} days"

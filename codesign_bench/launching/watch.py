@@ -1,91 +1,86 @@
-"""What people see while a benchmark runs: the plan, how fast it goes, when the next figure comes; and the figure itself."""
+"""What people see while many runs go on: how far each is, how fast it goes and how long the rest takes; and the comparison so far."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+from codesign_bench.bars import live, say
 from codesign_bench.experiment.run_folder import RunFolder
-from codesign_bench.launching import plan
+from codesign_bench.launching.board import Board
 from codesign_bench.launching.job import Config, Ending
-from codesign_bench.launching.status import RunStatus, duration, statuses
-from codesign_bench.launching.sweep import say
+from codesign_bench.launching.status import RunStatus, last_row, statuses
 
 FIRST, LAST = 10.0, 600.0
-"""Seconds to the first line, and between lines later; the pause doubles."""
+"""Where there is no terminal: seconds to the first line, and between lines later; the pause doubles."""
 
 
 class Watch:
-    """While entered, prints how far the runs of a round are, and draws the comparison anew whenever one ends."""
+    """While entered, shows how the runs of a sweep are: a table on a terminal, elsewhere a line now and then. With `draws`, the comparison
+    is drawn anew whenever a run ends."""
 
-    def __init__(self, configs: Sequence[Config], title: str) -> None:
-        self._title = title
+    def __init__(self, configs: Sequence[Config], title: str = "", draws: bool = False) -> None:
         self._studies = sorted({(config["results"], config["study"]) for config in configs})
-        self._paths = {str(RunFolder.of(config).path) for config in configs}
-        self._until = configs[0]["budget"]["until"]
+        self._until = {str(RunFolder.of(config).path): config["budget"]["until"] for config in configs}
+        self._board = Board(self._runs, title)
+        self._drawing = Redraw(self._studies) if draws else None
         self._left = threading.Event()
-        self._drawing = Redraw(self._studies)
-        plan.add(configs)
+        self._screen = contextlib.ExitStack()
 
     def __enter__(self) -> Watch:
-        runs = self._runs()
-        self._began, self._steps = time.monotonic(), sum(run.steps for run in runs)
-        if any(run.steps >= self._until for run in runs):
+        pause = self._board.look()
+        self._refresh = self._screen.enter_context(live(self._board, sys.stderr))
+        if self._refresh is None:
+            print("; ".join(self._board.headline()), file=sys.stderr)
+            pause = FIRST
+        if self._drawing is not None and any(run.steps >= run.until for run in self._board.runs):
             self._drawing.request()
-        print(f"{self._title}: {len(self._paths)} runs to {self._until:,} steps each", file=sys.stderr)
-        print(self._line(), file=sys.stderr)
-        self._thread = threading.Thread(target=self._keep_saying, daemon=True)
+        self._thread = threading.Thread(target=self._keep_looking, args=(pause,), daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.set()
-        self._thread.join()
-        self._drawing.finish()
+        with self._screen:
+            if self._drawing is not None:
+                self._drawing.finish()
+            self._left.set()
+            self._thread.join()
+            self._board.look()
+        for text in self._drawing.returns() if self._drawing is not None else ():
+            say(f"\n{text}")
 
     def finished(self, ending: Ending) -> None:
-        say(ending)
-        if ending.state == "done":
+        """Those that were stopped are counted in the end."""
+        if ending.state != "stopped":
+            value = last_row(RunFolder(Path(ending.path)).progress).get("return_mean")
+            print(f"{sentence(ending)}{f', return {value:.1f}' if ending.state == 'done' and value is not None else ''}", file=sys.stderr)
+        if ending.state == "done" and self._drawing is not None:
             self._drawing.request()
 
-    def _keep_saying(self) -> None:
-        pause = FIRST
+    def _keep_looking(self, pause: float) -> None:
         while not self._left.wait(pause):
-            print(self._line(), file=sys.stderr)
-            pause = min(2 * pause, LAST)
+            wait = self._board.look()
+            if self._refresh is not None:
+                self._refresh()
+                pause = wait
+            else:
+                print("; ".join(self._board.headline()), file=sys.stderr)
+                pause = min(2 * pause, LAST)
 
     def _runs(self) -> list[RunStatus]:
-        found = [run for results, study in self._studies for run in statuses(Path(results), [study])]
-        return [run for run in found if run.path in self._paths]
-
-    def _line(self) -> str:
-        runs, seconds = self._runs(), time.monotonic() - self._began
-        speed = (sum(run.steps for run in runs) - self._steps) / seconds if seconds > 0 else 0.0
-        return f"{self._title}: {outlook(runs, self._until, speed)}"
+        return [run for results, study in self._studies for run in statuses(Path(results), [study], self._until)]
 
 
-def outlook(runs: Sequence[RunStatus], until: int, speed: float) -> str:
-    """How far the runs are, and how long what is left takes at `speed`, steps per second of all together."""
-    done = sum(run.steps >= until for run in runs)
-    steps = sum(min(run.steps, until) for run in runs)
-    text = f"{done} of {len(runs)} runs, {steps:,} of {until * len(runs):,} steps"
-    left, whole = until * len(runs) - steps, sum(run.budget - run.steps for run in runs)
-    speeds = [run.steps_per_second for run in runs if run.steps_per_second]
-    if speed <= 0:
-        if not speeds:
-            return f"{text}; the speed is known when the first iterations have ended, in a minute or so"
-        alone = sum(speeds) / len(speeds)
-        needed = f"{duration(left / alone)} to the end of the round and {duration(whole / alone)} to that of the protocol"
-        return f"{text}; at {alone:,.0f} steps/s, as each run had so far, {needed}, divided by the runs side by side"
-    going = [run for run in runs if run.state == "running"]
-    each = [(until - run.steps) / (run.steps_per_second or speed / len(going)) for run in going]
-    figure = f"next figure in {duration(max(0.0, min(each)))}, " if each else ""
-    return f"{text}, {speed:,.0f} steps/s; {figure}round ends in {duration(left / speed)}, protocol in {duration(whole / speed)}"
+def sentence(ending: Ending) -> str:
+    """How a run ended."""
+    return f"{'/'.join(Path(ending.path).parts[-3:])}: {ending.state}{f' ({ending.reason})' if ending.reason else ''}"
 
 
 class Redraw:
@@ -94,6 +89,7 @@ class Redraw:
     def __init__(self, studies: Sequence[tuple[str, str]]) -> None:
         self._studies, self._thread = studies, ThreadPoolExecutor(1)
         self._latest: Future[None] | None = None
+        self._returns: dict[str, str] = {}
 
     def request(self) -> None:
         if self._latest is not None:
@@ -101,20 +97,23 @@ class Redraw:
         self._latest = self._thread.submit(self._draw)
 
     def finish(self) -> None:
-        """Waits for the last drawing and prints its table."""
+        """Waits for the last drawing."""
         self._thread.shutdown()
-        for results, study in self._studies:
-            table = Path(results) / study / "figures" / "final_returns.md"
-            if self._latest is not None and table.is_file():
-                print(table.read_text(encoding="utf-8").strip(), file=sys.stderr)
+
+    def returns(self) -> list[str]:
+        """The final returns of each study, as they were drawn last."""
+        return list(self._returns.values())
 
     def _draw(self) -> None:
         for results, study in self._studies:
             line = [sys.executable, "-m", "codesign_bench.launching.comparison", results, study]
+            options: Any = {"stdin": subprocess.DEVNULL, "start_new_session": True, "capture_output": True, "encoding": "utf-8"}
             try:
-                done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, start_new_session=True)
+                done = subprocess.run(line, check=False, env={**os.environ, "PYTHONIOENCODING": "utf-8"}, **options)
             except OSError as error:
                 print(f"The comparison could not be drawn: {error.strerror}.", file=sys.stderr)
                 continue
-            said = (done.stdout or done.stderr).strip().splitlines() or ["its process died"]
-            print(said[-1] if done.returncode == 0 else f"The comparison could not be drawn: {said[-1]}", file=sys.stderr)
+            *table, said = (done.stdout or done.stderr).strip().splitlines() or ["its process died"]
+            if done.returncode == 0:
+                self._returns[study] = "\n".join(table)
+            print(said if done.returncode == 0 else f"The comparison could not be drawn: {said}", file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from codesign_bench.arrays import Array
+from codesign_bench.bars import counted
 from codesign_bench.design.graph import Design
 from codesign_bench.design.mjcf import to_mjcf
 from codesign_bench.errors import ConfigError, DesignError, RenderError
@@ -141,18 +142,19 @@ def save_png(path: Path, pixels: Array) -> None:
         Image.fromarray(pixels).save(temporary, pnginfo=about, optimize=True)
 
 
-def save_video(path: Path, frames: Iterable[Array], fps: float) -> None:
+def save_video(path: Path, frames: Iterable[Array], fps: float, number: int) -> None:
     """H.264 in mp4, which browsers and slides play."""
     import imageio_ffmpeg
 
     writer = None
-    with _replaced(path) as temporary:
+    with _replaced(path) as temporary, counted(f"{path.name}: frame", number) as after_frame:
         for frame in frames:
             if writer is None:
                 size, about = (frame.shape[1], frame.shape[0]), ["-metadata", f"comment={MADE_BY}"]
                 writer = imageio_ffmpeg.write_frames(str(temporary), size, fps=fps, quality=7, macro_block_size=2, output_params=about)
                 writer.send(None)
             writer.send(np.ascontiguousarray(frame))
+            after_frame()
         if writer is not None:
             writer.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -106,7 +106,7 @@ class Sampler:
         final = self._observe()
         return recorder.rollout(self.task, final.stage, final.features[:, self._state_columns])
 
-    def play(self, policy: Policy) -> list[tuple[EpisodeRecord, Design]]:
+    def play(self, policy: Policy, after_step: Callable[[], None] = lambda: None) -> list[tuple[EpisodeRecord, Design]]:
         """One whole episode in every slot from its beginning, in the order of the slots, with the design that acted; slots
         that have ended wait for the others. Their records tell what was measured on the way."""
         records: dict[int, tuple[EpisodeRecord, Design]] = {}
@@ -119,6 +119,7 @@ class Sampler:
                     records[slot] = self._episodes[slot].record(), self._episodes[slot].design
                     self._static = None
             self._active = [slot for slot in self._active if slot not in records]
+            after_step()
         self._measuring = False
         self._begin_all()
         return [records[slot] for slot in range(self.slots)]

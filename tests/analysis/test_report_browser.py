@@ -60,7 +60,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     poses = np.zeros((40, 2 + design.num_nodes))
     poses[:, 0], poses[:, 1], poses[:, 3] = np.linspace(0, 2, 40), 1.25, np.linspace(0, 1, 40)
     Motion(design, task.space, poses, 0.04, 4100.0, True).save(folder)
-    save_video(results / "study" / "gallery.mp4", np.random.default_rng(0).integers(0, 255, (5, 32, 48, 3), dtype=np.uint8), 25)
+    save_video(results / "study" / "gallery.mp4", np.random.default_rng(0).integers(0, 255, (5, 32, 48, 3), dtype=np.uint8), 25, 5)
     out = results / "report.html"
     command.main([f"results={results}", "study=study", f"out={out}"])
     return out

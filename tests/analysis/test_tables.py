@@ -55,6 +55,21 @@ def test_markdown_leaves_text_alone() -> None:
     assert text.startswith("### \\$x\\$ \\~\\~no\\~\\~ \\&lt;b\\&gt;\n")
 
 
+def test_plain_text_for_a_terminal() -> None:
+    table = Table(
+        "t", "A_b", ("Method", "Gap_2", "Swimmer"), ((Bold("a\x1b[m"), "1 ± 2", Bold("10")), ("longer", "3", "-")), ("A note_1.",)
+    )
+    assert table.text().splitlines() == [
+        "A_b",
+        "Method  Gap_2  Swimmer",
+        "a [m *  1 ± 2     10 *",
+        "longer      3        -",
+        "* the best of its column",
+        "A note_1.",
+    ]
+    assert Table("t", "T", ("a", "b"), ()).text() == "T\na  b"
+
+
 def test_final_returns_mark_the_best_and_the_unfinished(tmp_path: Path) -> None:
     for seed in range(2):
         write_run(tmp_path, "transform2act", seed=seed, returns=[1.0, 1.0, 1.0, 10.0 + seed])

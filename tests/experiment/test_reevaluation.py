@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from dataclasses import replace
@@ -121,6 +122,8 @@ def test_all_runs_of_a_study(undisturbed: Any, tmp_path: Path, capsys: pytest.Ca
     assert "trained from scratch for 200 steps" in said.out
     (line,) = [line for line in said.err.splitlines() if line.startswith(f"{study / 'seed_1'}: ")]
     assert "belongs to another configuration" in line
+    assert f"run 1 of 2: {study / 'seed_0'}" in said.err.splitlines()
+    assert re.search(r"run 2 of 2, \d+ s left: .*seed_1\n", said.err)
     shutil.rmtree(study / "seed_1")
     before = contents(study)
     assert command.main(arguments) == 0

@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
+from codesign_bench.bars import bar
 from codesign_bench.simulation.processes import available_cores
+from codesign_bench.terminal import duration
 from tests.faults.faults import FAULTS, obstacle
 from tests.faults.runs import METHODS
 from tests.faults.trial import STOP, Found, Verdict, attempt
@@ -72,7 +73,7 @@ def cases(seconds: float, seed: int, folder: Path) -> Iterator[Verdict | None]:
 
     def asked(*_: object) -> None:
         stop.touch()
-        tqdm.write("ending the cases that run now", file=sys.stderr)
+        print("ending the cases that run now", file=sys.stderr)
 
     with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as pool:
         running: set[Future[Verdict]] = set()
@@ -89,17 +90,16 @@ def cases(seconds: float, seed: int, folder: Path) -> Iterator[Verdict | None]:
 def say(verdict: Verdict, seed: int) -> None:
     for each in verdict.found:
         if each.bad:
-            tqdm.write(f"\ncase {verdict.number}, {verdict.method}, {each.fault}: {each.lost} rows lost; {each.unequal or 'bit-equal'}")
-            tqdm.write(each.broken)
-    tqdm.write(f"the run is in {verdict.folder}; to repeat it: make soak SEED={seed} CASE={verdict.number}")
+            print(f"\ncase {verdict.number}, {verdict.method}, {each.fault}: {each.lost} rows lost; {each.unequal or 'bit-equal'}")
+            print(each.broken)
+    print(f"the run is in {verdict.folder}; to repeat it: make soak SEED={seed} CASE={verdict.number}")
 
 
 def soak(hours: float, seed: int, only: int | None) -> int:
     folder, table, began, runs, bad = Path(tempfile.mkdtemp(prefix="codesign_soak_")), Table(), time.monotonic(), 0, 0
     seconds = 3600 * hours
-    with tqdm(total=round(seconds), bar_format="{desc}|{bar}| {remaining} left", disable=only is not None) as bar:
+    with bar("", seconds) if only is None else contextlib.nullcontext() as show:
         for verdict in cases(seconds, seed, folder) if only is None else [case(seed, only, folder)]:
-            bar.n = min(round(seconds), round(time.monotonic() - began))
             if verdict is not None:
                 runs, bad = runs + 1, bad + verdict.bad
                 table.found += verdict.found
@@ -108,7 +108,9 @@ def soak(hours: float, seed: int, only: int | None) -> int:
                 if only is not None:
                     print(f"{verdict.method}: {', '.join(each.fault for each in verdict.found)}")
             faults = sum(each.fault != "none" for each in table.found)
-            bar.set_description_str(f"{runs} runs, {faults} faults, {bad} runs bad ")
+            if show is not None:
+                passed = time.monotonic() - began
+                show(passed, f"{runs} runs, {faults} faults, {bad} runs bad, {duration(seconds - passed)} left")
     print(f"{table}\n{runs} runs, {bad} of them bad, in {(time.monotonic() - began) / 60:.1f} minutes, seed {seed}")
     if not bad:
         shutil.rmtree(folder)

@@ -89,7 +89,8 @@ def test_methods_that_are_to_come_are_named(tmp_path: Path) -> None:
 def test_figure_and_table_say_how_far(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study(tmp_path)
     assert main([str(tmp_path), "study"]) == 0
-    said = capsys.readouterr().out
+    *table, said = capsys.readouterr().out.splitlines()
+    assert table[:2] == ["Final returns", "Method          Swimmer        Gap Crosser"]
     assert said.startswith("Compared at 30,000 steps on swimmer, 20,000 steps on gap")
     figures = tmp_path / "study" / "figures"
     assert (figures / "comparison.png").stat().st_size > 1000

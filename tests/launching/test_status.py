@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ import pytest
 from codesign_bench.commands.status import main
 from codesign_bench.experiment.run_folder import RunFolder, Table
 from codesign_bench.launching import plan
-from codesign_bench.launching.status import RunStatus, duration, statuses, table
-from codesign_bench.launching.watch import Watch, outlook
+from codesign_bench.launching.job import Ending
+from codesign_bench.launching.status import statuses
+from codesign_bench.launching.watch import Watch
 from tests.experiment.tiny import changed, folder_of, run, tiny
 
 Toys = Callable[..., dict[str, Any]]
@@ -46,8 +46,9 @@ def test_the_five_states(toy: Toys, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert statuses(tmp_path)[1].reason == "waits for its next round"
     assert main([f"results={tmp_path}", "study=default"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8
-    assert lines[-1] == "6 runs: 1 done, 3 stopped, 1 failed, 1 missing; 360 of 960 steps now, 960 in the end"
+    assert lines[:2] == ["6 runs on swimmer: 1 done, 1 failed, 2 stopped, 1 waiting, 1 not begun", "360 of 960 steps"]
+    assert len(lines) == 3 + 6 + 3
+    assert lines[-2] == "swimmer/toy/seed_3 failed: because of 3"
     assert main([f"results={tmp_path}", "json=true", "seed=4,5"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["seed"], row["state"]) for row in rows][-1] == (5, "missing")
@@ -56,14 +57,49 @@ def test_the_five_states(toy: Toys, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out)[0]["best_return"] == found[0].best_return
 
 
-def test_speed_and_time_left(toy: Toys, tmp_path: Path) -> None:
+def test_speed_and_time_left(toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run at work, what it says itself; a row of progress.csv may be old. Silence makes it slower."""
     config = toy(results=str(tmp_path))
     folder = RunFolder.of(config)
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+
+    def found(**details: Any) -> tuple[float | None, ...]:
+        folder.set_status("running", steps=60, until=160, **details)
+        (each,) = statuses(tmp_path, ["default"])
+        return each.steps_per_second, each.seconds_left
+
     with folder.locked():
-        folder.set_status("running", steps=60, until=160)
-        Table(folder.progress).append({"steps": 60, "steps_per_second": 20.0, "best_return": 3.5})
-        (found,) = statuses(tmp_path, ["default"])
-    assert (found.steps_per_second, found.seconds_left, found.best_return) == (20.0, 5.0, 3.5)
+        assert found() == (None, None)
+        Table(folder.progress).append({"steps": 60, "steps_per_second": 20.0, "return_mean": 3.0, "best_return": 3.5})
+        assert found() == (None, None), "of an earlier session, as far as anybody knows"
+        recent = {"recent_steps": 40, "recent_seconds": 4.0}
+        assert found(**recent) == (10.0, 10.0)
+        monkeypatch.setattr(time, "time", lambda: 1003.0)
+        assert statuses(tmp_path)[0].seconds_left == 7.0
+        monkeypatch.setattr(time, "time", lambda: 1008.0)
+        assert statuses(tmp_path)[0].steps_per_second == 5.0, "eight seconds without a checkpoint"
+        assert statuses(tmp_path)[0].seconds_left == 12.0
+        for bad in ({"recent_steps": "x"}, {"recent_seconds": []}, {"recent_steps": float("nan")}, {"recent_seconds": float("inf")}):
+            assert found(**{**recent, **bad}) == (None, None)
+        assert found(recent_steps=0, recent_seconds=4.0) == (None, None)
+    (each,) = statuses(tmp_path)
+    assert (each.state, each.steps_per_second, each.seconds_left) == ("stopped", 20.0, 5.0)
+    assert (each.latest_return, each.best_return) == (3.0, 3.5)
+
+
+def test_a_run_says_how_fast_it_was_lately(toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[int, float]] = []
+    keep = RunFolder.set_status
+
+    def listening(self: RunFolder, status: str, **details: Any) -> None:
+        if "recent_steps" in details:
+            said.append((details["recent_steps"], details["recent_seconds"]))
+        keep(self, status, **details)
+
+    monkeypatch.setattr(RunFolder, "set_status", listening)
+    run(toy(results=str(tmp_path)))
+    assert [steps for steps, _ in said] == [40, 80, 120, 160]
+    assert [seconds for _, seconds in said] == sorted(seconds for _, seconds in said)
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{}", b'{"status"', b"\xff\xfe"])
@@ -100,37 +136,50 @@ def test_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "0 runs" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (90, "2 min"), (3600, "60 min"), (12_000, "3 h 20 min"), (432_000, "5.0 days")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-RUN = RunStatus("s", "gap", "m", 0, "running", 300, 400, 1000, 10.0, 10.0, None, "", "p")
-
-
-def test_a_clock_that_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_that_is_watched_without_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also by a clock that stands still."""
+    config = tiny(tmp_path)
+    plan.add([config])
     monkeypatch.setattr(time, "monotonic", lambda: 0.0)
-    with Watch([tiny(tmp_path)], "round 1 of 1"):
-        pass
-    assert "0 of 1 runs, 0 of 800 steps; the speed is known when" in capsys.readouterr().err
+    with Watch([config], "round 1 of 1") as watch:
+        watch.finished(Ending.of(config, "failed", "It broke."))
+        watch.finished(Ending.of(config, "stopped"))
+    assert capsys.readouterr().err.splitlines() == [
+        "round 1 of 1: 1 runs on swimmer: 1 not begun; 0 of 800 steps",
+        "swimmer/transform2act/seed_0: failed (It broke.)",
+    ]
 
 
-def test_the_outlook() -> None:
-    """Two runs to 400 of 1000 steps: 300 and 0 are done, at 20 steps per second together."""
-    other = replace(RUN, seed=1, state="missing", steps=0, steps_per_second=None)
-    assert outlook([RUN, other], 400, 20.0) == (
-        "0 of 2 runs, 300 of 800 steps, 20 steps/s; next figure in 10 s, round ends in 25 s, protocol in 85 s"
-    )
-    assert outlook([RUN, other], 400, 0.0) == (
-        "0 of 2 runs, 300 of 800 steps; at 10 steps/s, as each run had so far, "
-        "50 s to the end of the round and 3 min to that of the protocol, divided by the runs side by side"
-    )
-    assert outlook([other], 400, 0.0).endswith("the speed is known when the first iterations have ended, in a minute or so")
+def test_runs_that_went_further_before_are_done_with_this_round(toy: Toys, tmp_path: Path) -> None:
+    config = toy(results=str(tmp_path))
+    run(config)
+    path = str(folder_of(config))
+    assert [(each.state, each.until) for each in statuses(tmp_path, None, {path: 80})] == [("done", 80)]
+    RunFolder.of(config).set_status("stopped", steps=120, until=160, reason="stopped by a signal")
+    assert [(each.state, each.reason) for each in statuses(tmp_path, None, {path: 80})] == [("done", "")]
+    assert [each.state for each in statuses(tmp_path)] == ["stopped"]
+    assert statuses(tmp_path, None, {}) == []
 
 
-def test_the_table_is_aligned() -> None:
-    lines = table([RUN, replace(RUN, method="longer", state="failed", reason="It broke.")]).splitlines()
-    assert lines[0].index("state") == lines[1].index("running") == lines[2].index("failed")
-    assert lines[2].endswith("It broke.")
+def test_watching_elsewhere_than_on_a_terminal(
+    toy: Toys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table again and again, until somebody has seen enough: nothing is said of that."""
+    planned(tmp_path, 0, 1)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert main([f"results={tmp_path}", "watch=true"]) == 130
+    assert pauses == [10.0, 10.0]
+    output, errors = capsys.readouterr()
+    assert output.count("2 runs on swimmer: 2 not begun\n0 of 320 steps\n") == 2
+    assert errors == ""
+    with pytest.raises(ValueError, match="watch and json are both true"):
+        main([f"results={tmp_path}", "watch=true", "json=true"])

@@ -21,9 +21,9 @@ from codesign_bench.experiment.equality import outcome
 from codesign_bench.experiment.run_folder import RunFolder
 from codesign_bench.experiment.runner import RunSetup
 from codesign_bench.experiment.signals import StopSignals
-from codesign_bench.launching import compositions, local, plan, sweep
+from codesign_bench.launching import compositions, local, plan, sweep, watch
 from codesign_bench.launching import rounds as bench
-from codesign_bench.launching.job import Config, Ending, run_here
+from codesign_bench.launching.job import NOT_BEGUN, Config, Ending, run_here
 from codesign_bench.launching.local import stopped_by_signals
 from codesign_bench.launching.rounds import Bench, installed, rounds_of
 from codesign_bench.launching.sweep import Sweep, report, run_sweep
@@ -281,10 +281,10 @@ def test_rounds_that_are_done_are_not_gone_through_again(tmp_path: Path, monkeyp
 
 def test_a_signal_before_the_jobs_begin_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "prepared", list)
-    monkeypatch.setattr(bench.Watch, "__enter__", lambda self: signal.raise_signal(signal.SIGINT) or self)
-    monkeypatch.setattr(bench.Watch, "__exit__", lambda self, *_: None)
+    monkeypatch.setattr(watch.Watch, "__enter__", lambda self: signal.raise_signal(signal.SIGINT) or self)
+    monkeypatch.setattr(watch.Watch, "__exit__", lambda self, *_: None)
     endings = Bench().launch(local.launch, [tiny(tmp_path)])
-    assert [(ending.state, ending.reason) for ending in endings] == [("stopped", "the sweep was stopped before this run began")]
+    assert [(ending.state, ending.reason) for ending in endings] == [("stopped", NOT_BEGUN)]
     with stopped_by_signals(lambda: pytest.fail("that one is over")):
         pass
 
@@ -365,7 +365,10 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert report([done, Ending("a/c", "failed", "It broke.", "one\ntwo")]) == 1
     assert capsys.readouterr().err == "\nfailed: a/c\n  It broke.\n  | one\n  | two\n2 runs: 1 done, 1 failed\n"
     assert report([done, Ending("a/d", "stopped")]) == 128 + StopSignals.latest
-    assert capsys.readouterr().err.splitlines() == ["2 runs: 1 done, 1 stopped", "stopped; the same command goes on from there"]
+    assert capsys.readouterr().err == "2 runs: 1 done, 1 stopped; the same command goes on from there\n"
+    endings = [Ending("a/d", "stopped"), *(Ending(f"a/{n}", "stopped", NOT_BEGUN) for n in range(28))]
+    assert report([done, *endings]) == 128 + StopSignals.latest
+    assert capsys.readouterr().err == "30 runs: 1 done, 1 stopped, 28 not begun; the same command goes on from there\n"
 
 
 # ---- configuration of other packages -----------------------------------------------------------------------------------

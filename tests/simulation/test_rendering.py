@@ -143,7 +143,7 @@ def test_a_video_file_has_the_frames_given(tmp_path: Path) -> None:
     import imageio_ffmpeg
 
     frames = [np.full((48, 64, 3), 20 * i, dtype=np.uint8) for i in range(10)]
-    save_video(open_for_writing(tmp_path / "deep" / "a.mp4"), frames, 25)
+    save_video(open_for_writing(tmp_path / "deep" / "a.mp4"), frames, 25, len(frames))
     reader = imageio_ffmpeg.read_frames(str(tmp_path / "deep" / "a.mp4"))
     meta = next(reader)
     assert meta["size"] == (64, 48)

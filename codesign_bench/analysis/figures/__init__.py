@@ -13,6 +13,7 @@ from codesign_bench.analysis.collect import Collection, collect
 from codesign_bench.analysis.figures import comparison, designs, diagrams, returns
 from codesign_bench.analysis.figures.aggregate import aggregate
 from codesign_bench.analysis.table import plain_markdown, write, write_csv
+from codesign_bench.bars import counted
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.run_folder import write_atomically
 
@@ -179,9 +180,11 @@ def draw(collection: Collection, config: FiguresConfig, command: Sequence[str] =
             allowed = ", ".join(other for other in drawings if drawings[other].methods)
             raise ConfigError(f"only holds '{name}', for which the study '{config.study}' has no runs; allowed are {allowed}.")
     written: list[Path] = []
-    for name, drawing in drawings.items():
-        if drawing.methods and (not config.only or name in config.only):
-            written += PARTS[name].write(drawing)
+    asked = [name for name, drawing in drawings.items() if drawing.methods and (not config.only or name in config.only)]
+    with counted("figures: part", len(asked)) as after_part:
+        for name in asked:
+            written += PARTS[name].write(drawings[name])
+            after_part()
     if config.against and (not config.only or "against" in config.only):
         written += _against(Drawing(collection, config, collection.methods))
     return [*written, _index(written, drawings["tables"], command)]

@@ -13,8 +13,9 @@ from matplotlib.lines import Line2D
 from codesign_bench.analysis import measures, statistics
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.looks import Look
-from codesign_bench.analysis.style import blank, count, plain
+from codesign_bench.analysis.style import blank, plain
 from codesign_bench.arrays import Array
+from codesign_bench.terminal import count
 
 STAR: Any = {"marker": (5, 1), "ms": 6, "mfc": "white", "mew": 0.9}
 """Marks of published values."""

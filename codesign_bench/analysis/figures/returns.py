@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from codesign_bench.analysis import looks, measures, statistics, style
 from codesign_bench.analysis.collect import Collection
+from codesign_bench.terminal import count
 
 ROW, CELL, SMALLEST = 0.2, 0.3, 0.2
 """Inches of a method: in the plot of returns, and the largest and smallest in a matrix."""
@@ -62,7 +63,7 @@ def _dots(axes: Axes, frame: pd.DataFrame, methods: Sequence[str], collection: C
         err_kws={"linewidth": 1.6},
         zorder=3,
     )
-    axes.xaxis.set_major_formatter(lambda value, _: style.count(value))
+    axes.xaxis.set_major_formatter(lambda value, _: count(value))
     axes.locator_params(axis="x", nbins=5)
     sns.despine(ax=axes, left=True)
 

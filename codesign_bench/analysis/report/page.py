@@ -4,7 +4,9 @@ import base64
 import hashlib
 import io
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from matplotlib.figure import Figure
@@ -14,8 +16,10 @@ from codesign_bench.analysis import measures, tables
 from codesign_bench.analysis.collect import Collection
 from codesign_bench.analysis.figures import returns
 from codesign_bench.analysis.report import bodies, commands, data
-from codesign_bench.analysis.style import count, styled
+from codesign_bench.analysis.style import styled
+from codesign_bench.bars import counted
 from codesign_bench.design import colours
+from codesign_bench.terminal import count
 
 HERE = Path(__file__).parent
 SCRIPTS = ("page.js", "curves.js", "viewer.js", "designs.js", "lineage.js", "start.js")
@@ -27,17 +31,22 @@ _CONTROLS = {code: "?" for code in (*range(32), *range(127, 160)) if chr(code) n
 def report(collection: Collection, study: Path, command: str) -> str:
     """The whole page. `study` is the folder of the study, `command` what made the report."""
     missing = data.gaps(collection)
-    values = {
-        "envs": [{"name": env, "title": collection.title(env)} for env in collection.envs],
-        "methods": data.method_entries(collection),
-        "metrics": data.metrics(collection),
-        "colours": {"bones": colours.BONES, "hinge": colours.HINGE},
-        "bands": data.BANDS,
-        "curves": {env: data.curves(collection, env) for env in collection.envs},
-        "designs": bodies.designs(collection, missing),
-        "lineages": bodies.lineages(collection, missing),
-        "videos": data.videos(study, missing),
+    parts: dict[str, Callable[[], Any]] = {
+        "envs": lambda: [{"name": env, "title": collection.title(env)} for env in collection.envs],
+        "methods": lambda: data.method_entries(collection),
+        "metrics": lambda: data.metrics(collection),
+        "colours": lambda: {"bones": colours.BONES, "hinge": colours.HINGE},
+        "bands": lambda: data.BANDS,
+        "curves": lambda: {env: data.curves(collection, env) for env in collection.envs},
+        "designs": lambda: bodies.designs(collection, missing),
+        "lineages": lambda: bodies.lineages(collection, missing),
+        "videos": lambda: data.videos(study, missing),
     }
+    values: dict[str, Any] = {}
+    with counted("report: part", len(parts)) as after_part:
+        for name, make in parts.items():
+            values[name] = make()
+            after_part()
     pairs = tables.pairwise(collection)
     with styled():
         pictures = {"Final return of every seed, with the methods' means": _png(returns.final_returns(collection))}
