@@ -114,5 +114,5 @@ def settings(cls: type) -> list[list[str]]:
 def make() -> list[str]:
     """The targets with the sentences that make help shows."""
     found = re.findall(r"^([a-z-]+):.*?## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    rows = [[f"`make {name}`", about] for name, about in found]
+    rows = [[f"`{name}`", about] for name, about in found]
     return ["Everything installs itself into `.venv` on first use. Variables are in upper case; those it does not know are refused.", table(["target", "what it does"], rows)]
