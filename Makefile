@@ -89,7 +89,7 @@ test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
 
 test-full: $(STAMP)  ## all tests, with learning and fault injection
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers,docs,examples]'
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers,docs,examples,sb3]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
 soak: $(STAMP)  ## small runs of every method under random faults, and a table of what was lost [HOURS=1 SEED=0; CASE=17: one case again]
