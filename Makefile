@@ -91,7 +91,7 @@ test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
 
 test-full: $(STAMP)  ## all tests, with learning and fault injection
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers,docs,examples]'
+	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers,docs,examples,sb3]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
 .oldest.txt .newest.txt: .%.txt: pyproject.toml tests/versions.py

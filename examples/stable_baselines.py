@@ -4,8 +4,8 @@
     python examples/stable_baselines.py --env gap --steps 100_000
     python examples/stable_baselines.py --env gap --design results/demo/gap/transform2act/seed_0/designs/final.json
 
-The Gymnasium environments speak of graphs: padded dictionaries, seven numbers for each node. Stable-Baselines3 wants vectors. For a design that
-does not change a vector is enough: what its nodes observe, one after the other, and one control for each motor.
+The Gymnasium environments speak of graphs: padded dictionaries, seven numbers for each node. Stable-Baselines3 wants vectors. For a design
+that does not change a vector is enough: what its nodes observe, one after the other, and one control for each motor.
 """
 
 from __future__ import annotations

@@ -22,7 +22,12 @@ from docs.generate.__main__ import PAGES
 from docs.generate.check import problems
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "methods").glob("*/README.md"))]
+FILES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "methods").glob("*/README.md")),
+]
 NAMED = re.compile(r"^`[\w/.]*conf/(method|env)/(\w+)\.yaml`:", re.M)
 THEIRS = {
     found[2]: "rgs" if found[1] == "method" else "gap" for file in FILES for found in NAMED.finditer(file.read_text(encoding="utf-8"))
@@ -67,7 +72,9 @@ def test_it_is_understood(line: str) -> None:
     words = shlex.split(line, comments=True)
     theirs = [name for name in THEIRS if re.search(rf"(=|,){name}(,|$)", " ".join(words).replace(" ", ","))]
     if theirs:  # whose own keys are not known here
-        words = [re.sub(rf"\b({'|'.join(theirs)})\b", lambda found: THEIRS[found[1]], word) for word in words if not word.startswith("method.")]
+        words = [
+            re.sub(rf"\b({'|'.join(theirs)})\b", lambda found: THEIRS[found[1]], word) for word in words if not word.startswith("method.")
+        ]
     if words[0] == "make":
         done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -98,9 +105,11 @@ def test_a_page_is_as_the_code_would_make_it(name: str) -> None:
 
 
 def test_every_method_is_in_the_table() -> None:
-    rows = re.findall(r"^\| \[?`(\w+)`(?:\]\([^)]*\))? \| ([^|]+) \|.*\|.*\|.*\|", (ROOT / "docs" / "methods.md").read_text(encoding="utf-8"), re.M)
+    rows = re.findall(
+        r"^\| \[?`(\w+)`(?:\]\([^)]*\))? \| ([^|]+) \|.*\|.*\|.*\|", (ROOT / "docs" / "methods.md").read_text(encoding="utf-8"), re.M
+    )
     labels = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8"))["label"] for file in (conf_dir() / "method").glob("*.yaml")}
-    assert {name: label for name, label in rows} == labels
+    assert dict(rows) == labels
 
 
 def test_every_page_is_in_the_navigation() -> None:

@@ -14,20 +14,24 @@ if (location.protocol === "file:") {
           Object.assign(script, { src: new URL(url, address), onload: resolve, onerror: reject })
           inside.document.body.append(script)
         })
-      inside.postMessage = data => this.say(new MessageEvent("message", { data }))
+      inside.postMessage = data => this.say(new MessageEvent("message", { data: structuredClone(data) }))
       inside.importScripts = (...urls) => urls.reduce((before, url) => before.then(() => load(url)), Promise.resolve())
       address = new URL(address, location.href)
       this.ready = load(address)
       this.ready.catch(() => this.say(new ErrorEvent("error", { message: `${address} could not be loaded` })))
     }
 
+    /* Later, as messages of a worker come. They are copies, as a worker's are: who gets one may change it. */
     say(event) {
-      this.dispatchEvent(event)
-      this[`on${event.type}`]?.(event)
+      setTimeout(() => {
+        this.dispatchEvent(event)
+        this[`on${event.type}`]?.(event)
+      })
     }
 
     postMessage(data) {
-      this.ready.then(() => this.inside.dispatchEvent(new this.inside.MessageEvent("message", { data })))
+      const event = new this.inside.MessageEvent("message", { data: structuredClone(data) })
+      this.ready.then(() => setTimeout(() => this.inside.dispatchEvent(event)))
     }
 
     terminate() {

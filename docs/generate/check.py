@@ -1,4 +1,4 @@
-"""What is wrong with the built site: links that lead nowhere, and whatever is loaded from elsewhere. Named by page and line of its source."""
+"""What is wrong with the built site, by page and line of its source: links that lead nowhere, and whatever is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from urllib.parse import unquote, urlsplit
 
 from docs.generate import ROOT
 
-LOADS = {"img": ("src", "srcset"), "source": ("src", "srcset"), "script": ("src",), "iframe": ("src",), "video": ("src", "poster"), "audio": ("src",)}
+LOADS = {
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "script": ("src",),
+    "iframe": ("src",),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+}
 """Attributes that make a browser load something at once."""
 LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "manifest"}
 
@@ -43,12 +50,15 @@ class Page(HTMLParser):
 def problems(site: Path, root: Path = ROOT) -> list[str]:
     """Sentences; none if all is well. `root`: where docs/ is."""
     pages = {file: parsed(file) for file in sorted(site.rglob("*.html"))}
-    found = []
-    for file, page in pages.items():
-        for target in dict.fromkeys([*page.loads, *page.links]):
-            if why := wrong(target, file, pages, target in page.loads):
-                found.append(f"{place(target, file.relative_to(site), root)}: {target} {why}")
-    return found + [f"{file.relative_to(site)}: {url} is loaded from elsewhere" for file in sorted(site.rglob("*.css")) for url in imports(file)]
+    found = [
+        f"{place(target, file.relative_to(site), root)}: {target} {why}"
+        for file, page in pages.items()
+        for target in dict.fromkeys([*page.loads, *page.links])
+        if (why := wrong(target, file, pages, target in page.loads))
+    ]
+    return found + [
+        f"{file.relative_to(site)}: {url} is loaded from elsewhere" for file in sorted(site.rglob("*.css")) for url in imports(file)
+    ]
 
 
 def parsed(file: Path) -> Page:

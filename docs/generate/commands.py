@@ -14,7 +14,7 @@ CONF = ROOT / "conf"
 INTRODUCTION = """\
 # Command line
 
-`codesign-bench [COMMAND] key=value ...`, or `python -m codesign_bench [COMMAND] ...`; without COMMAND it is `run`. In a checkout the program is
+`codesign-bench [COMMAND] key=value ...`, or `python -m codesign_bench [COMMAND] ...`; without COMMAND it is `run`. In a checkout it is
 `.venv/bin/codesign-bench`; `make` calls it for you.
 
 - The same words mean the same in every command: `study=` (a name or a folder), `run=`, `out=`, `env=`, `method=`, `seed=`, `against=`.
@@ -64,13 +64,14 @@ def command(name: str, text: str) -> list[str]:
 
 def choices() -> list[str]:
     """The groups that `run` composes, by the first sentences of their files."""
-    parts = [
-        "`env=` is one of the [environments](environments.md), `method=` one of the [methods](methods.md). The rest:",
-    ]
+    parts = ["`env=` is one of the [environments](environments.md), `method=` one of the [methods](methods.md). The rest:"]
     for group, about in (
         ("budget", "How many steps every method gets."),
         ("track", "Which settings a method has; runs of different tracks are never averaged."),
-        ("experiment", "Sweeps that are ready to run: `codesign-bench experiment=...`, or in rounds, `codesign-bench bench experiment=...`."),
+        (
+            "experiment",
+            "Sweeps that are ready to run: `codesign-bench experiment=...`, or in rounds, `codesign-bench bench experiment=...`.",
+        ),
         ("ppo", "Settings of PPO, included by the methods' files and chosen by `reevaluate`."),
     ):
         rows = [[f"`{file.stem}`", about_file(file)] for file in sorted((CONF / group).glob("*.yaml"))]
@@ -84,7 +85,10 @@ def choices() -> list[str]:
         "Where the runs of a sweep go, and the settings of each, `hydra.launcher.NAME=...`.",
     ]
     for name, cls in (("local", launchers.Local), ("slurm", launchers.Slurm), ("ray", launchers.Ray)):
-        parts += [f"`launcher={name}`: {' '.join((inspect.getdoc(cls) or '').split())}", table(["setting", "default", "what it is"], settings(cls))]
+        parts += [
+            f"`launcher={name}`: {' '.join((inspect.getdoc(cls) or '').split())}",
+            table(["setting", "default", "what it is"], settings(cls)),
+        ]
     return parts
 
 
@@ -114,5 +118,8 @@ def settings(cls: type) -> list[list[str]]:
 def make() -> list[str]:
     """The targets with the sentences that make help shows."""
     found = re.findall(r"^([a-z-]+):.*?## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    rows = [[f"`make {name}`", about] for name, about in found]
-    return ["Everything installs itself into `.venv` on first use. Variables are in upper case; those it does not know are refused.", table(["target", "what it does"], rows)]
+    rows = [[f"`{name}`", about] for name, about in found]
+    return [
+        "Everything installs itself into `.venv` on first use. Variables are in upper case; those it does not know are refused.",
+        table(["target", "what it does"], rows),
+    ]

@@ -24,13 +24,14 @@ changes results raises the version; runs of different versions are not compared.
 
 Common to all:
 
-- **Stages.** An episode [designs a robot and then drives it](robots.md): skeleton steps, attribute steps, control steps. The reward is 0 while designing.
+- **Stages.** An episode [designs a robot and then drives it](robots.md): skeleton steps, attribute steps, control steps. The reward is 0
+  while designing.
 - **What a node observes**: its depth as a one-hot vector, the simulator's state as listed below (zeros while designing), and its five
   normalised attributes. Velocities are clipped to 10.
-- **Action**, seven numbers for each node: 0 control of its motor (the root has none), clipped to [-1, 1]; 1 to 5 change of the attributes; 6 skeleton
-  choice (nothing, add a joint, delete this one). Each stage reads its own.
-- **Reward** is the sum of its parts, which `info` of the Gymnasium environment and `progress.csv` have by name, `reward_NAME`. dx is how far
-  the root moved along x in the step of dt seconds.
+- **Action**, seven numbers for each node: 0 control of its motor (the root has none), clipped to [-1, 1]; 1 to 5 change of the attributes;
+  6 skeleton choice (nothing, add a joint, delete this one). Each stage reads its own.
+- **Reward** is the sum of its parts, which `info` of the Gymnasium environment and `progress.csv` have by name, `reward_NAME`. dx is how
+  far the root moved along x in the step of dt seconds.
 - **Ends** before the time limit have no bootstrap. A simulation that diverges ends its episode everywhere, and is counted as unstable.
 
 ```sh
@@ -56,7 +57,12 @@ GROUPS = (
 STANDARD = {TASKS[name].reward for name in ("locomotion2d", "locomotion3d", "swimmer", "gap")}
 """Rewards that the YAML describes whole."""
 SAME = ("name", "title", "version", "defaults")
-ATTRIBUTES = (("bone_offset", "bone offsets", "m"), ("gear", "gear", ""), ("radius", "radius", "m"), ("start_extension", "start extension", "m"))
+ATTRIBUTES = (
+    ("bone_offset", "bone offsets", "m"),
+    ("gear", "gear", ""),
+    ("radius", "radius", "m"),
+    ("start_extension", "start extension", "m"),
+)
 
 
 def page() -> str:
@@ -97,7 +103,8 @@ def section(name: str) -> list[str]:
     return [
         f"### {task.title}",
         f'<picture><source media="(prefers-reduced-motion: reduce)" srcset="pictures/{name}.png">'
-        f'<img src="pictures/{name}.webp" alt="A random design in {task.title}, under random controls" width="320" height="200" loading="lazy"></picture>',
+        f'<img src="pictures/{name}.webp" alt="A random design in {task.title}, under random controls" width="320" height="200"'
+        ' loading="lazy"></picture>',
         f"`env={name}`, `codesign/{words}-v{task.version}`, class `{config.task}`. {about_file(file)}",
         *([said["text"]] if name == config.task else []),
         table(["", ""], [row for row in rows if row[1]]),

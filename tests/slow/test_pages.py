@@ -108,7 +108,9 @@ def test_a_notebook(notebook: Path, tmp_path: Path) -> None:
 def test_another_library(tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
     line = [sys.executable, str(ROOT / "examples" / "stable_baselines.py"), "--env", "swimmer", "--steps", "4096"]
-    done = subprocess.run(line, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        line, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert "ten episodes" in done.stdout
 
