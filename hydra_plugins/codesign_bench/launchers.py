@@ -95,7 +95,7 @@ class Slurm:
     memory_gb: float = 4.0
     partition: str | None = None
     timeouts: int = 100  # how often a run may be queued again for having used up its hours
-    extra: dict[str, Any] = field(default_factory=dict)  # other parameters of submitit, such as {slurm_account: robots}
+    extra: dict[str, Any] = field(default_factory=dict)  # other parameters of submitit: +hydra.launcher.extra.slurm_account=robots
 
 
 @dataclass
