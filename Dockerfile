@@ -1,5 +1,6 @@
 # docker build -t codesign-bench .
 # docker run --rm -v "$PWD/results:/codesign_bench/results" codesign-bench bench ENV=gap
+# Add -v "$PWD/figures:/codesign_bench/figures" to keep what figures and report draw.
 # The entry is make: any of its targets and variables may follow. Pictures are drawn by EGL, or by OSMesa where there is none.
 FROM python:3.11-slim-bookworm
 

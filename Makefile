@@ -81,7 +81,7 @@ docs: $(VENV)/.docs  ## the documentation site into site/; fails on a broken lin
 	$(RUN) -m docs.generate.check site
 
 $(VENV)/.docs: $(STAMP)
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs]'
+	$(RUN) -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[dev,docs]'
 	touch $@
 
 wheel: $(STAMP)  ## a wheel with methods and configuration, into dist/
@@ -91,14 +91,14 @@ test: $(STAMP)  ## the fast tests
 	$(RUN) -m pytest -n 2 $(PYTEST)
 
 test-full: $(STAMP)  ## all tests, with learning and fault injection
-	$(RUN) -m pip install --quiet --constraint constraints.txt --editable '.[dev,launchers,docs,examples,sb3]'
+	$(RUN) -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[dev,launchers,docs,examples,sb3]'
 	$(RUN) -m pytest -n 2 -m "slow or not slow" $(PYTEST)
 
 .oldest.txt .newest.txt: .%.txt: pyproject.toml tests/versions.py
 	"$(PYTHON)" tests/versions.py $* > $@
 
 test-oldest test-newest: test-%:  ## the fast tests with the oldest or newest versions that pyproject.toml allows, in an environment of their own
-	$(MAKE) test VENV=.venv-$* CONSTRAINTS=.$*.txt PYTEST='$(PYTEST)'
+	$(MAKE) test VENV=.venv-$* CONSTRAINTS=.$*.txt
 
 soak: $(STAMP)  ## small runs of every method under random faults, and a table of what was lost [HOURS=1 SEED=0; CASE=17: one case again]
 	@$(RUN) -m tests.faults.soak '$(HOURS)' '$(SEED)' '$(CASE)'

@@ -33,7 +33,7 @@ class Terminal(Console):
 def terminal(stream: Any) -> Terminal | None:
     """The terminal that a stream is, if nothing is shown on it yet."""
     raw = stream.stream if isinstance(stream, Printable) else stream
-    if isinstance(raw, FileProxy) or not raw.isatty():
+    if raw is None or raw.closed or isinstance(raw, FileProxy) or not raw.isatty():
         return None
     found = Terminal(raw)
     return found if found.is_interactive else None

@@ -15,6 +15,10 @@ LIST = ".made"
 CHUNK = 1 << 20
 
 
+def checksum_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 def checksum(path: Path) -> str | None:
     """Of a regular file; None of anything else: a link, a folder, a pipe."""
     if path.is_symlink() or not path.is_file():

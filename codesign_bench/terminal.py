@@ -1,6 +1,7 @@
 """What commands say, without characters that tell a terminal what to do: names and reasons come from files that anybody may have sent."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -61,5 +62,8 @@ class Printable:
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
     """While entered, what goes to standard output and error is printable."""
-    with contextlib.redirect_stdout(Printable(sys.stdout)), contextlib.redirect_stderr(Printable(sys.stderr)):  # type: ignore[type-var]
+    with contextlib.ExitStack() as stack:
+        out, err = (stream or stack.enter_context(open(os.devnull, "w")) for stream in (sys.stdout, sys.stderr))  # None if it was closed
+        stack.enter_context(contextlib.redirect_stdout(Printable(out)))  # type: ignore[type-var]
+        stack.enter_context(contextlib.redirect_stderr(Printable(err)))  # type: ignore[type-var]
         yield

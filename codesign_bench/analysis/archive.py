@@ -1,7 +1,6 @@
 """A study as one file that can be sent and named: a zip of an export, with a manifest and the checksum of every file.
 
-`pack` writes one, `unpacked` reads one that anybody may have sent: with limits, nothing outside its own place, and a run with a file that
-is not as the list says left out by name.
+`pack` writes one, `unpacked` reads one that anybody may have sent: with limits, and only what is as its list says.
 """
 
 from __future__ import annotations
@@ -9,20 +8,23 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import struct
 import tempfile
 import zipfile
 import zlib
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from codesign_bench.analysis.comparable import LeftOut, version_of
-from codesign_bench.analysis.reading import Run
+from codesign_bench.analysis.comparable import version_of
+from codesign_bench.analysis.reading import DAMAGED, Run
 from codesign_bench.errors import ConfigError, StorageError
-from codesign_bench.own_files import checksum
+from codesign_bench.own_files import checksum_of
 from codesign_bench.plain_files import MOST_BYTES, from_json
 from codesign_bench.structured import FolderName, build
+from codesign_bench.terminal import printable
 
 ENDING = ".zip"
 FORMAT = 1
@@ -32,17 +34,20 @@ TOP = (ABOUT, LIST, "README.md")
 KEPT = (".csv", ".json", ".xml", ".png", ".yaml")
 """Endings of the files of a run that are exported."""
 MOST_FILES, MOST_IN_ALL, DEEPEST = 100_000, 4_000_000_000, 8
+BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, EOFError, RuntimeError, ValueError, OverflowError, MemoryError)
+"""What reading a file raises that is no archive, or a damaged one."""
 THEN = (1980, 1, 1, 0, 0, 0)
 """The time of every file in an archive: equal studies are equal files."""
 
 
 @dataclass(frozen=True)
 class Unpacked:
-    """The root of the study's folder, its name, and the runs that do not lie there because something in them is damaged."""
+    """The root of the study's folder, its name, and whether all runs are as they were exported. Of one that is not there is only a note of
+    what is damaged (reading.DAMAGED), with which it is left out wherever the study is read."""
 
     root: Path
     name: str
-    damaged: tuple[LeftOut, ...]
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,18 @@ def _entry(run: Run) -> dict[str, Any]:
 def pack(folder: Path, out: Path) -> int:
     """The files of a folder as an archive, whole or not at all; returns its bytes."""
     temporary = out.with_name(f".{out.name}.{os.getpid()}.packed.tmp")
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    sizes = [path.stat().st_size for path in files.values()]
+    if len(files) > MOST_FILES or sum(sizes) > MOST_IN_ALL or max(sizes) > MOST_BYTES or not all(map(_is_plain, files)):
+        limits = f"{MOST_FILES:,} files, {MOST_IN_ALL / 1e9:g} GB and {MOST_BYTES / 1e6:g} MB a file, with names of letters"
+        raise ConfigError(f"The study does not fit into an archive, which holds at most {limits}; allowed is out=FOLDER, or a part of it.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), THEN)
-                entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-                archive.writestr(entry, path.read_bytes())
+        with zipfile.ZipFile(temporary, "w") as archive:
+            for name, path in files.items():
+                entry = zipfile.ZipInfo(name, THEN)
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, compresslevel=9)
         os.replace(temporary, out)
     except OSError as error:
         raise StorageError(f"{out} cannot be written ({error.strerror}).") from None
@@ -87,7 +97,7 @@ def pack(folder: Path, out: Path) -> int:
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive of a study that can be read, and nothing in it damaged: one that may be made anew."""
     try:
-        return not unpacked(path).damaged
+        return unpacked(path).whole
     except ConfigError:
         return False
 
@@ -101,10 +111,12 @@ def unpacked(path: Path) -> Unpacked:
         try:
             with zipfile.ZipFile(path) as archive:
                 _unpacked[key] = _unpack(archive, path, root)
-        except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError):
-            raise ConfigError(f"{path} is not an archive of a study; allowed is a file that `codesign-bench export` wrote.") from None
+        except ConfigError:
+            raise
         except OSError as error:
             raise ConfigError(f"{path} cannot be read ({error.strerror or error}).") from None
+        except BROKEN:
+            raise ConfigError(f"{path} is not an archive of a study; allowed is a file that `codesign-bench export` wrote.") from None
     return _unpacked[key]
 
 
@@ -120,30 +132,39 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _unpack(archive: zipfile.ZipFile, path: Path, root: Path) -> Unpacked:
+    """A run's files are written when all of them are as the list says, and nothing else ever is."""
     entries = {entry.filename: entry for entry in archive.infolist()}
     if len(entries) != len(archive.infolist()) or len(entries) > MOST_FILES:
         raise ConfigError(f"{path} names a file twice, or has more than {MOST_FILES:,} files.")
     if sum(entry.file_size for entry in entries.values()) > MOST_IN_ALL:
         raise ConfigError(f"{path} would take more than {MOST_IN_ALL / 1e9:g} GB.")
-    for name in entries:
-        if not _is_plain(name):
-            raise ConfigError(f"{path} holds '{name}', which no export writes.")
-    name = _name_of(archive, entries, path)
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries.values()):
+        raise ConfigError(f"{path} is compressed in another way than export does.")
     listed = _json(archive, entries, LIST, path)
     if not isinstance(listed, dict):
         raise ConfigError(f"The list of files in {path} is not one.")
-    damaged: dict[tuple[str, ...], str] = {}
-    for file in sorted({*entries, *listed} - {LIST}):
-        folder = PurePosixPath(file).parts[:3]
-        found = _extracted(archive, entries, file, root / name) if _is_plain(file) else None
-        if found is None or found != listed.get(file):
-            inside = "/".join(PurePosixPath(file).parts[3:]) or file
-            damaged.setdefault(folder, f"{inside} is {'missing' if found is None else 'not as it was exported'}")
-    for folder in damaged:
-        shutil.rmtree((root / name).joinpath(*folder), ignore_errors=True)
-    if hurt := next((parts for parts in damaged if len(parts) < 3), None):
-        raise ConfigError(f"{path} is damaged: {damaged[hurt]}.")
-    return Unpacked(root, name, tuple(LeftOut((root / name).joinpath(*parts), why) for parts, why in sorted(damaged.items())))
+    for name in (*entries, *listed):
+        if not _is_plain(name):
+            raise ConfigError(f"{path} holds '{printable(name)}', which no export writes.")
+    study = root / _name_of(archive, entries, path)
+    folders = defaultdict(list)
+    for name in sorted({*entries, *listed} - {LIST}):
+        folders["/".join(name.split("/")[:3]) if name not in TOP else ""].append(name)
+    whole = True
+    for folder, names in folders.items():
+        contents = {name: _content(archive, entries, name) for name in names}
+        bad = next((name for name, content in contents.items() if content is None or checksum_of(content) != listed.get(name)), None)
+        if bad is not None:
+            whole = False
+            why = f"{bad.removeprefix(f'{folder}/')} is {'missing' if bad not in entries else 'not as it was exported'}"
+            if not folder:
+                raise ConfigError(f"{path} is damaged: {why}.")
+            contents = {f"{folder}/{DAMAGED}": why.encode()}
+        for name, content in contents.items():
+            target = study / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content or b"")
+    return Unpacked(root, study.name, whole)
 
 
 def _name_of(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], path: Path) -> str:
@@ -153,6 +174,8 @@ def _name_of(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], p
         described = build(_About, known)
     except ConfigError as error:
         raise ConfigError(f"{path}: {ABOUT}: {error}") from None
+    if not described.study.isprintable():
+        raise ConfigError(f"{path}: the study's name cannot be printed.")
     if described.format != FORMAT:
         raise ConfigError(f"{path} is of format {described.format}; this version reads {FORMAT}; a newer release may read it.")
     return described.study
@@ -161,10 +184,9 @@ def _name_of(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], p
 def _json(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str, path: Path) -> Any:
     if name not in entries:
         raise ConfigError(f"{path} is not an archive of a study: it has no {name}.")
-    with archive.open(entries[name]) as file:
-        content = file.read(MOST_BYTES + 1)
+    content = _content(archive, entries, name)
     try:
-        return from_json(content[:MOST_BYTES].decode())
+        return from_json((content or b"").decode())
     except (ConfigError, UnicodeDecodeError):
         raise ConfigError(f"{path}: {name} cannot be read as JSON.") from None
 
@@ -172,23 +194,18 @@ def _json(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name
 def _is_plain(name: str) -> bool:
     """Whether an export writes files of such names."""
     parts = PurePosixPath(name).parts
-    plain = "\\" not in name and "\0" not in name and str(PurePosixPath(name)) == name and not name.startswith("/")
-    inside = all(part not in ("", ".", "..") and not part.startswith(".") for part in parts) and len(parts) <= DEEPEST
+    plain = name.isprintable() and "\\" not in name and str(PurePosixPath(name)) == name and not name.startswith("/")
+    inside = all(part != ".." and not part.startswith(".") for part in parts) and len(parts) <= DEEPEST
     return plain and inside and (name in TOP if len(parts) < 4 else name.endswith(KEPT))
 
 
-def _extracted(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str, folder: Path) -> str | None:
-    """Writes a file and returns its checksum; None if it is not there whole."""
+def _content(archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], name: str) -> bytes | None:
+    """Of a file; None if it is not there whole."""
     if name not in entries:
         return None
-    target = folder / name
     try:
         with archive.open(entries[name]) as file:
             content = file.read(MOST_BYTES + 1)
-    except (zipfile.BadZipFile, zlib.error, EOFError):
-        return ""
-    if len(content) > MOST_BYTES:
-        return ""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
-    return checksum(target)
+    except BROKEN:
+        return None
+    return content if len(content) <= MOST_BYTES else None

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from codesign_bench import __version__
 from codesign_bench.analysis.collect import Collection, Run
-from codesign_bench.analysis.comparable import LeftOut
+from codesign_bench.analysis.comparable import LeftOut, version_of
 from codesign_bench.analysis.measures import COUNTERS, PART
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment.method import Budget, known_methods, method_class
@@ -38,14 +39,14 @@ def remarks(study: Collection) -> Iterator[str]:
             for run in runs:
                 lengths[run.charged].append(run)
             if runs:
-                seeds[study.label(method)] = {run.seed for run in runs}
+                seeds[method] = {run.seed for run in runs}
         if len(lengths) > 1:
             counts = ", ".join(f"{len(runs)} with {steps:,}" for steps, runs in sorted(lengths.items()))
             yield f"{study.title(env)}: runs of unequal length ({counts} steps); what is compared is what all have"
         everyone = set().union(*seeds.values())
         for method, mine in seeds.items():
             if lacking := sorted(everyone - mine):
-                yield f"{study.title(env)}: {method} lacks seed {', '.join(map(str, lacking))}"
+                yield f"{study.title(env)}: {study.label(method)} lacks seed {', '.join(map(str, lacking))}"
 
 
 def environment(study: Collection, run: Run) -> str | None:
@@ -75,15 +76,19 @@ def whole_ledger(study: Collection, run: Run) -> str | None:
 
 
 def same_configuration(study: Collection, run: Run) -> str | None:
-    """Its configuration is the one that it began with."""
+    """Its configuration is the one that it began with; of other versions, which may have counted other keys, this cannot be told."""
     then, now = run.manifest.get("configuration_hash"), configuration_hash(run.config)
-    return None if then == now else f"its config.yaml is not the one it began with (hash {now}, then {then})"
+    return (
+        None
+        if then == now or version_of(run, "codesign-bench") != __version__
+        else f"its config.yaml is not the one it began with (hash {now}, then {then})"
+    )
 
 
 def rows_agree(study: Collection, run: Run) -> str | None:
     """What is recorded twice agrees, and what only grows does."""
-    returns = study.record(run)[1]
-    if not np.array_equal(np.fmax.accumulate(returns), study.record(run, "best_return")[1], equal_nan=True):
+    returns, best = study.record(run)[1], study.record(run, "best_return")[1]
+    if np.isfinite(best).any() and not np.array_equal(np.fmax.accumulate(returns), best, equal_nan=True):
         return "best_return is not the largest return_mean so far: rows were changed"
     parts = [study.record(run, name)[1] for name in study.table.columns if name.startswith(PART)]
     sums = np.sum([part for part in parts if np.isfinite(part).all()] or [returns], axis=0)

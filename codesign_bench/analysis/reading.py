@@ -1,5 +1,6 @@
 """One run folder, read: its rows, configuration, manifest and status."""
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from codesign_bench.errors import ConfigError
-from codesign_bench.plain_files import MOST_CONFIGURATION, read_bytes, read_json, read_yaml
+from codesign_bench.plain_files import MOST_CONFIGURATION, read_bytes, read_json, read_text, read_yaml
 
 LARGEST, BEYOND = 10**15, 1e100
 """Of whole numbers in a configuration; and of numbers in a row, as the square of a larger one is none."""
@@ -17,6 +18,8 @@ MOST_COLUMNS, LONGEST_NAME = 200, 100
 TAKEN = ("study", "env", "method", "seed", "final", "area", "reached", "reevaluated", "retrained")
 """Columns that tables of runs have besides those of progress.csv."""
 NEEDED = ("iteration", "steps", "return_mean")
+DAMAGED = ".damaged"
+"""In place of a run's files, where an archive holds them otherwise than its list says: a note of what is wrong."""
 PAPER = "paper"
 """The track of configurations that name none."""
 
@@ -70,6 +73,8 @@ class Run:
 
 def read_run(path: Path, study: str) -> tuple[Run, pd.DataFrame]:
     """The run and the rows of its progress.csv; ConfigError with the reason if it has none that can be shown."""
+    with contextlib.suppress(OSError):
+        raise ConfigError(read_text(path / DAMAGED, 1000))
     config, manifest, status = _config(path / "config.yaml"), _facts(path / "manifest.json"), _facts(path / "status.json")
     try:
         env, method, seed = str(config["env"]["name"]), str(config["method"]["name"]), _whole(config["seed"])

@@ -4,7 +4,6 @@ from functools import cache
 from pathlib import Path
 
 from codesign_bench.analysis import archive
-from codesign_bench.analysis.comparable import LeftOut
 from codesign_bench.configuration import study_at
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -17,11 +16,6 @@ def find_study(results: str, study: str) -> tuple[Path, str]:
         return found.root, found.name
     root, name = study_at(results, study)
     return (shipped()[name], name) if name == study and not (root / name).is_dir() and name in shipped() else (root, name)
-
-
-def damaged(study: str) -> tuple[LeftOut, ...]:
-    """The runs of an archive that were left out when it was unpacked."""
-    return archive.unpacked(Path(study)).damaged if study.endswith(archive.ENDING) else ()
 
 
 @cache

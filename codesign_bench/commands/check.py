@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from codesign_bench.analysis import check_study, studies
-from codesign_bench.analysis.collect import collect, study_folder
-from codesign_bench.commands._studies import StudyConfig
+from codesign_bench.analysis import check_study
+from codesign_bench.commands._studies import StudyConfig, all_of
 from codesign_bench.configuration import configured, load_config, no_such
 from codesign_bench.errors import ConfigError
 from codesign_bench.experiment import conformance, task_conformance
@@ -50,15 +49,12 @@ def run_checks(checks: Iterable[Callable[..., None]], *arguments: Any) -> int:
 
 def check_of_study(config: StudyConfig) -> int:
     """One line for each thing that is wrong, and a summary."""
-    results, name = config.place
-    study_folder(results, name)
-    study = collect(results, name, envs=config.env or None, methods=config.method or None)
-    wrong = [*studies.damaged(config.study), *check_study.problems(study)]
+    study = all_of(config)
+    wrong = check_study.problems(study)
     for each in wrong:
         print(f"{'/'.join(each.path.parts[-3:])}: {each.reason}.")
     for remark in check_study.remarks(study):
         print(f"note: {remark}.")
-    well = len(study.runs) - len({each.path for each in wrong} & {run.path for run in study.runs})
-    count = well + len({each.path for each in wrong})
-    print(f"{name}: {well} of {count} runs may be compared")
-    return 0 if well and not wrong else 1
+    count, bad = len(study.runs) + len(study.left_out), len({each.path for each in wrong})
+    print(f"{study.study}: {count - bad} of {count} runs may be compared")
+    return 0 if count and not bad else 1

@@ -15,6 +15,7 @@ from codesign_bench.analysis.export import export
 from codesign_bench.commands._studies import StudyConfig, runs_of
 from codesign_bench.configuration import configured
 from codesign_bench.errors import ConfigError
+from codesign_bench.plain_files import MOST_BYTES
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,10 @@ class ExportConfig(StudyConfig):
     def __post_init__(self) -> None:
         if self.largest < 1:
             raise ConfigError(f"largest is {self.largest}; allowed are whole numbers of kB from 1 up.")
-        if Path(*self.place).resolve() == Path(self.out).resolve():
-            raise ConfigError(f"out is '{self.out}', the study itself; allowed is another folder.")
+        if self.largest > MOST_BYTES // 1000:
+            raise ConfigError(f"largest is {self.largest}; allowed are at most {MOST_BYTES // 1000} kB.")
+        if Path(self.out).resolve() in (Path(*self.place).resolve(), Path(self.study).resolve()):
+            raise ConfigError(f"out is '{self.out}', the study itself; allowed is another place.")
 
 
 def main(arguments: list[str]) -> int:

@@ -2,9 +2,9 @@
 
 codesign-bench figures study=default
 codesign-bench figures study=default env=gap method=transform2act,nge only=comparison band=interval
-codesign-bench figures study=mine against=reference
+codesign-bench figures study=mine against=default
 
-Studies are names below `results`, folders, files that `export` wrote, or studies that ship, such as reference.
+Studies are names below `results`, folders, files that `export` wrote, or studies that come with the package.
 """
 
 import re

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ from codesign_bench.data.graphs import to_data
 from codesign_bench.design.graph import NUM_ATTRIBUTES, Design
 from codesign_bench.design.space import DesignSpace
 from codesign_bench.design.stored import StoredDesign
-from codesign_bench.errors import ConfigError, DesignError
+from codesign_bench.errors import CodesignError, ConfigError, DesignError
+from codesign_bench.own_files import checksum_of
 
 ALL = "all"
 CHAMPION, SPECIES = "champion", "species"
@@ -31,7 +35,7 @@ class RobotBodies(InMemoryDataset):  # type: ignore[misc]
 
     - y: [1] float32, of a champion the mean return of its evaluation, of a species its fitness: the return of a whole episode while it
       learned, in its best generation
-    - steps: [1], environment steps that the run had been charged by then
+    - steps: [1], environment steps that the run had been charged by then; -1 where its tables do not tell
     - env, method, seed, kind: of which run, and `champion` or `species`
     - run: the same as one word, for splits: bodies of one run are alike, so they belong on one side
 
@@ -62,7 +66,8 @@ class RobotBodies(InMemoryDataset):  # type: ignore[misc]
 
     @property
     def processed_file_names(self) -> str:
-        return f"{Path(self.study).stem}_{self.name}.pt"
+        place = str(Path(self.results, self.study).resolve())
+        return f"{Path(self.study).stem}_{self.name}_{checksum_of(place.encode())}.pt"
 
     def process(self) -> None:
         root, name = studies.find_study(self.results, self.study)
@@ -70,7 +75,16 @@ class RobotBodies(InMemoryDataset):  # type: ignore[misc]
         collection = collect(root, name, envs=None if self.name == ALL else [self.name])
         if not collection.runs:
             raise ConfigError(f"The study '{self.study}' has no runs of '{self.name}'; allowed is an environment of it, or {ALL}.")
-        found = [data for run in collection.runs for data in bodies(collection, run)]
+        found: list[Data] = []
+        for run in collection.runs:
+            try:
+                found += list(bodies(collection, run))  # all or none
+            except CodesignError as error:
+                print(f"left out: {run.path}: {error}", file=sys.stderr)
+        for left_out in collection.left_out:
+            print(f"left out: {left_out.path}: {left_out.reason}.", file=sys.stderr)
+        if not found:
+            raise ConfigError(f"No run of the study '{self.study}' has a body that can be read.")
         width = max(data.x.shape[1] for data in found)
         for data in found:
             depth, attributes = data.x[:, :-NUM_ATTRIBUTES], data.x[:, -NUM_ATTRIBUTES:]
@@ -83,9 +97,11 @@ class RobotBodies(InMemoryDataset):  # type: ignore[misc]
 
     def split(self, share: float = 0.2, seed: int = 0) -> tuple[InMemoryDataset, InMemoryDataset]:
         """Two parts, the second of about this share of the runs: no run has bodies in both."""
-        runs = np.array([str(run) for run in self._data.run])
+        runs = np.array([self.get(i).run for i in self.indices()])
         names = np.random.default_rng(seed).permutation(np.unique(runs))
-        held_out = np.isin(runs, names[: max(1, round(share * len(names)))])
+        if len(names) < 2:
+            raise ConfigError(f"The bodies are of {len(names)} runs; allowed are two or more, to have some on each side.")
+        held_out = np.isin(runs, names[: min(max(1, round(share * len(names))), len(names) - 1)])
         return self.index_select(np.flatnonzero(~held_out).tolist()), self.index_select(np.flatnonzero(held_out).tolist())
 
     def sizes(self) -> pd.DataFrame:
@@ -107,16 +123,18 @@ def bodies(study: Collection, run: Run) -> Iterator[Data]:
 
 def _champions(study: Collection, run: Run) -> Iterator[Data]:
     """The designs that were kept of evaluations: the last, the best, and some along the run."""
-    steps, returns = study.curve(run)
-    at = {"final": len(steps) - 1, "best": int(np.argmax(returns))}
-    at |= {path.stem: int(np.searchsorted(steps, int(path.stem[3:]))) for path in sorted((run.path / "designs").glob("at_*.json"))}
-    for evaluation in dict.fromkeys(at.values()):
-        name = next(name for name, one in at.items() if one == evaluation)
-        try:
-            stored = StoredDesign.load(run.path / "designs" / f"{name}.json")
-        except DesignError:
+    steps, returns = study.record(run)
+    at = {"final": len(steps) - 1, "best": int(np.nanargmax(returns))}
+    for path in sorted((run.path / "designs").glob("at_*.json")):
+        if re.fullmatch(r"at_\d{1,15}", path.stem) and (here := np.flatnonzero(steps == int(path.stem[3:]))).size:
+            at[path.stem] = int(here[0])
+    told = set()
+    for name, evaluation in at.items():
+        if evaluation in told or not np.isfinite(returns[evaluation]):
             continue
-        if evaluation < len(steps):
+        with contextlib.suppress(DesignError):
+            stored = StoredDesign.load(run.path / "designs" / f"{name}.json")
+            told.add(evaluation)
             yield _body(run, CHAMPION, stored.design, stored.space, float(returns[evaluation]), int(steps[evaluation]))
 
 
@@ -124,11 +142,15 @@ def _species(study: Collection, run: Run) -> Iterator[Data]:
     genealogy = read_genealogy(run.path)
     space = StoredDesign.load(run.path / "designs" / "final.json").space
     steps, iterations = study.record(run)[0], study.record(run, "iteration")[1]
-    charged = dict(zip(iterations.astype(int).tolist(), steps.astype(int).tolist(), strict=True))
+    generations = 1 + genealogy.history["generation"].max()
+    charged = {}
+    if generations == len(steps) == iterations[-1]:  # every generation is an iteration, and was evaluated
+        charged = dict(enumerate(steps.astype(int).tolist()))
     known = genealogy.history[np.isfinite(genealogy.history["fitness"])]
     for _, row in known.loc[known.groupby("species")["fitness"].idxmax()].iterrows():
-        at = charged.get(int(row["generation"]) + 1, 0)
-        yield _body(run, SPECIES, genealogy.designs[int(row["species"])], space, float(row["fitness"]), at)
+        design = genealogy.designs[int(row["species"])]
+        space.check(design)
+        yield _body(run, SPECIES, design, space, float(row["fitness"]), charged.get(int(row["generation"]), -1))
 
 
 def _body(run: Run, kind: str, design: Design, space: DesignSpace, value: float, steps: int) -> Data:

@@ -229,8 +229,8 @@ class LiveRun:
         self.tables = Tables(folder.tables, state["tables"] if state is not None else {})
         self.steps_at_start = self.ledger.charged
         self.pace = Pace(self.ledger.charged)
-        self.display = Display(setup.settings.progress, self.pace, setup.budget.until, folder.path)
         self.tracker = Tracker(folder.path, setup.settings.tensorboard, setup.settings.wandb, self.ledger.charged)
+        self.display = Display(setup.settings.progress, self.pace, setup.budget.until, folder.path)
 
     # ---- the loop's steps --------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class Children:
     def run(self, config: Config, command: list[str], cores: Iterable[int] = ()) -> Ending:
         """Runs a configuration in a process of its own, on the given cores, and returns how that ended."""
         if self.stopping:
-            return Ending.of(config, "stopped", NOT_BEGUN)
+            return Ending.stopped(config)
         with tempfile.TemporaryFile() as log:
             code = self._wait_for({"config": dict(config), "command": command}, cores, log)
             log.seek(0)

@@ -85,7 +85,7 @@ def _lately(saved: Mapping[str, Any]) -> tuple[float | None, float]:
     than the time it speaks of counts as time without steps."""
     try:
         steps, seconds, saved_at = (float(saved[key]) for key in ("recent_steps", "recent_seconds", "time"))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None, 0.0
     silent = max(0.0, time.time() - saved_at)
     whole = max(seconds, silent)

@@ -95,8 +95,11 @@ def test_a_run_with_a_damaged_file_is_left_out_by_name(packed: Path, capsys: pyt
 
 def test_a_missing_file_is_noticed(packed: Path) -> None:
     changed = rewritten(packed, lambda files: files.pop("gap/transform2act/seed_0/config.yaml") and None)
-    (damaged,) = archive.unpacked(changed).damaged
-    assert damaged.reason == "config.yaml is missing"
+    found = archive.unpacked(changed)
+    assert not found.whole
+    (left_out,) = collect(found.root, found.name).left_out
+    assert left_out.reason == "config.yaml is missing"
+    assert not (left_out.path / "progress.csv").exists()
 
 
 @pytest.mark.parametrize(
@@ -112,6 +115,7 @@ def test_a_missing_file_is_noticed(packed: Path) -> None:
         (lambda files: files.update({"study.json": b'{"format": 1, "study": "../x"}'}), "study is '../x'"),
         (lambda files: files.update({"README.md": b"x"}), "is damaged: README.md is not as it was exported"),
         (lambda files: files.update({"export.json": b"[]"}), "list of files"),
+        (lambda files: files.update({"study.json": b'{"format": 1, "study": "\\ud800"}'}), "the study's name cannot be printed"),
     ],
 )
 def test_what_no_export_wrote_is_refused(packed: Path, change: Callable[[Files], None], said: str, tmp_path: Path) -> None:
@@ -119,6 +123,46 @@ def test_what_no_export_wrote_is_refused(packed: Path, change: Callable[[Files],
     with pytest.raises(ConfigError, match="(?s)" + said.replace(".", r"\.").replace("[", r"\[")):
         archive.unpacked(changed)
     assert not list(tmp_path.rglob("*escaped*"))
+
+
+@pytest.mark.parametrize("name", ["../../victim/x.csv", "{victim}/x.csv", "..", "", "gap/../../victim", "gap/x/../../../victim/x.csv", "/"])
+def test_a_name_in_the_list_reaches_nothing_outside(packed: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, what was missing was removed by its name."""
+    (tmp_path / "unpacked").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "unpacked"))
+    victim = tmp_path / "unpacked" / "victim"
+    victim.mkdir()
+    (victim / "x.csv").write_text("precious")
+
+    def change(files: Files) -> None:
+        listed = json.loads(files["export.json"])
+        files["export.json"] = json.dumps(listed | {name.format(victim=victim): "0"}).encode()
+
+    with pytest.raises(ConfigError, match="which no export writes"):
+        archive.unpacked(rewritten(packed, change))
+    assert (victim / "x.csv").read_text() == "precious"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compression_is_refused_before_it_is_unpacked(tmp_path: Path, method: int) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", method) as bomb:
+        bomb.writestr("study.json", b"0" * 50_000_000)
+    with pytest.raises(ConfigError, match="compressed in another way"):
+        archive.unpacked(tmp_path / "bomb.zip")
+
+
+def test_a_part_is_not_put_over_the_whole(packed: Path) -> None:
+    before = packed.read_bytes()
+    with pytest.raises(ConfigError, match="the study itself"):
+        export.main([f"study={packed}", "method=transform2act", f"out={packed}"])
+    assert packed.read_bytes() == before
+
+
+def test_what_would_not_be_read_is_not_written(packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_BYTES", 100)
+    with pytest.raises(ConfigError, match="does not fit into an archive"):
+        export.main([f"results={tmp_path / 'results'}", "study=study", f"out={tmp_path / 'other.zip'}"])
+    assert not (tmp_path / "other.zip").exists()
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path, packed: Path) -> None:
@@ -146,6 +190,5 @@ def test_flipped_bits_lose_runs_and_never_more(packed: Path, tmp_path: Path) -> 
         except ConfigError:
             continue
         well = {"/".join(run.path.parts[-3:]) for run in collect(found.root, found.name).runs}
-        assert not well & {"/".join(run.path.parts[-3:]) for run in found.damaged}
         assert len(well) >= 3
         assert all((found.root / found.name / run / "progress.csv").read_bytes() == rows[run] for run in well)

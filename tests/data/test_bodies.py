@@ -22,7 +22,7 @@ def results(tmp_path: Path) -> Path:
     for env in ("gap", "locomotion3d"):
         for seed in (0, 1):
             write_run(tmp_path / "results", env=env, seed=seed)
-    run = write_run(tmp_path / "results", "nge")
+    run = write_run(tmp_path / "results", "nge", returns=[2.0, 4.0], every=20_000)
     (run / "designs" / "at_000020000.json").write_text((run / "designs" / "final.json").read_text())
     (run / "tables").mkdir()
     text = json.dumps(StoredDesign.load(run / "designs" / "final.json").design.to_dict()).replace('"', '""')
@@ -45,8 +45,8 @@ def test_every_champion_and_species_with_its_return(results: Path) -> None:
     assert sorted((data.kind, float(data.y), int(data.steps)) for data in nge) == [
         ("champion", 2.0, 20_000),
         ("champion", 4.0, 40_000),
-        ("species", 1.5, 10_000),
-        ("species", 3.5, 20_000),
+        ("species", 1.5, 20_000),
+        ("species", 3.5, 40_000),
     ]
     assert [(data.run, float(data.y)) for data in dataset if data.method != "nge"] == [
         ("gap/transform2act/seed_0", 4.0),
@@ -95,6 +95,30 @@ def test_no_run_is_on_both_sides(results: Path) -> None:
         assert len(sides[0] | sides[1]) == 5
         assert len(sides[1]) == 2
     assert [data.run for data in dataset.split(seed=1)[1]] == [data.run for data in made(results).split(seed=1)[1]]
+
+
+def test_parts_are_split_as_the_whole(results: Path) -> None:
+    training, _ = made(results).split(share=0.4)
+    sides = [{data.run for data in part} for part in training.split(share=0.3)]  # type: ignore[attr-defined]
+    assert not sides[0] & sides[1]
+    assert len(sides[0] | sides[1]) == 3
+    sides = [{data.run for data in part} for part in made(results).shuffle().split(share=0.4)]
+    assert not sides[0] & sides[1]
+    with pytest.raises(ConfigError, match="of 1 runs; allowed are two or more"):
+        made(results, "gap", pre_filter=lambda data: data.method == "nge", force_reload=True).split()
+
+
+def test_evaluations_that_are_no_numbers_teach_nothing(results: Path) -> None:
+    write_run(results, seed=2, returns=[1.0, 3.0, float("nan"), float("nan")])
+    mine = [data for data in made(results, "gap") if data.run.endswith("transform2act/seed_2")]
+    assert [(float(data.y), int(data.steps)) for data in mine] == [(3.0, 20_000)]
+
+
+def test_one_bad_run_takes_no_other_with_it(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (results / "study/gap/nge/seed_0/tables/species.csv").unlink()
+    (results / "study/gap/nge/seed_0/designs/at_foo.json").write_text("{}")
+    assert {data.method for data in made(results, "gap")} == {"transform2act"}
+    assert "left out: " in capsys.readouterr().err
 
 
 def test_sizes(results: Path) -> None:
