@@ -132,7 +132,7 @@ def test_completion_in_bash(tmp_path: Path) -> None:
         "codesign-bench bench env=ga": "env=gap",
         "codesign-bench method=nge method.gm_uc.p": "method.gm_uc.pool=",
         "codesign-bench figures e": "env=",
-        "codesign-bench status ": "env= json= method= results= seed= study=",
+        "codesign-bench status ": "env= json= method= results= seed= study= watch=",
     }
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     line = ["bash", "--norc", "--noprofile", "-c", TRY, "bash", *typed]
