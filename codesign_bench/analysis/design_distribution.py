@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from codesign_bench.analysis.style import styled
+from codesign_bench.analysis.style import plain, styled
 from codesign_bench.errors import ConfigError
 from codesign_bench.plain_files import read_bytes
 
@@ -57,7 +57,7 @@ def draw_distribution(table: pd.DataFrame, title: str) -> Any:
     unit, factor = ("million", 1e6) if table["steps"].max() >= 2e6 else ("thousand", 1e3)
     for (part, attribute), rows in table.groupby(["part", "attribute"], sort=False):
         place = parts.index(part), next(i for i, names in enumerate(PLACES) if attribute in names)
-        _draw_attribute(axes[place], rows, factor, f"{part}, {attribute}")
+        _draw_attribute(axes[place], rows, factor, plain(f"{part}, {attribute}"))
     for ax in axes.flat:
         if not ax.lines:
             ax.set_axis_off()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from codesign_bench.analysis.style import styled
+from codesign_bench.analysis.reading import BEYOND
+from codesign_bench.analysis.style import plain, styled
 from codesign_bench.design.graph import Design
 from codesign_bench.errors import ConfigError, DesignError
 from codesign_bench.plain_files import read_text
@@ -80,7 +81,8 @@ def read_table(run: Path, name: str) -> pd.DataFrame:
         raise ConfigError(f"There is no {file}; allowed is the folder of a run of nge, ess, rgs or derl that has finished a generation.")
     try:
         rows, _, _ = read_text(file).rpartition("\n")
-        table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name], nrows=MOST_ROWS + 1)
+        with np.errstate(invalid="ignore"):  # numbers that are not whole are told of below
+            table = pd.read_csv(io.StringIO(rows), dtype=COLUMNS[name], nrows=MOST_ROWS + 1)
     except ConfigError as error:
         raise ConfigError(f"{file} {error}.") from None
     except (OSError, ValueError, TypeError, OverflowError) as error:
@@ -90,7 +92,7 @@ def read_table(run: Path, name: str) -> pd.DataFrame:
     missing = [column for column in COLUMNS[name] if column not in table]
     if missing:
         raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
-    return table
+    return table.assign(fitness=table["fitness"].where(table["fitness"].abs() <= BEYOND)) if "fitness" in COLUMNS[name] else table
 
 
 def lanes(genealogy: Genealogy) -> dict[int, int]:
@@ -179,7 +181,7 @@ def _draw_portraits(axes: list[Any], genealogy: Genealogy, species: list[int], t
         picture.close()
         mutation, fitness = rows["mutation"].iloc[0], rows["fitness"].iloc[-1]
         name = f"champion, species {number}" if number == species[-1] else f"species {number}"
-        birth = f"{mutation}, generation {int(rows['born'].iloc[0])}"
+        birth = f"{plain(mutation)}, generation {int(rows['born'].iloc[0])}"
         place.set_title(f"{name}\n{birth}\n{design.num_nodes} bodies, fitness {fitness:.0f}", fontsize=7)
         place.set(xticks=[], yticks=[])
         place.spines[:].set(visible=True, color=CHAMPION if number == species[-1] else "#cccccc")

@@ -41,7 +41,7 @@ def recorded(folder: Path, seconds: float) -> tuple[Task, Performance]:
             "on the run that it was made from, and export that again."
         )
     task = shown_task(load_config_of(folder).get("env") or {}).starting_from(stored.design, stored.space)
-    process = [each.design for each in (StoredDesign.load_all(folder / PROCESS) if (folder / PROCESS).is_file() else [stored])]
+    process = [each.design for each in (StoredDesign.load_all(folder / PROCESS) if (folder / PROCESS).is_file() else [])] or [stored.design]
     shown = motion.poses[: max(1, round(seconds / motion.seconds_per_frame))]
     motion = replace(motion, poses=shown, ended=motion.ended and len(shown) == len(motion.poses))
     return task, Performance(tuple(zip(stage_titles(process), process, strict=True)), motion)

@@ -11,7 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from codesign_bench.analysis.style import save, styled
+from codesign_bench.analysis.style import plain, save, styled
 from codesign_bench.configuration import configured
 from codesign_bench.errors import ConfigError, nearest
 from codesign_bench.experiment.load import load_config_of
@@ -55,8 +55,9 @@ def _genealogy(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:
     from codesign_bench.analysis.genealogy import draw_genealogy, read_genealogy
 
     genealogy = read_genealogy(folder)
-    budget, generations = settings["budget"], int(genealogy.history["generation"].max()) + 1
-    title = f"{_name(settings)}, {generations} generations of a budget of {budget['steps']:,} steps"
+    generations = int(genealogy.history["generation"].max()) + 1
+    name, steps = _described(folder, settings)
+    title = f"{name}, {generations} generations of a budget of {steps} steps"
     *ancestors, champion = genealogy.lineage(genealogy.champion)
     descent = ", ".join(map(str, ancestors)) or "nobody"
     about = f"{len(genealogy.designs)} species; the champion, species {champion}, descends from {descent}"
@@ -68,11 +69,17 @@ def _design_distribution(folder: Path, settings: Mapping[str, Any]) -> tuple[Fig
 
     table = read_distribution(folder)
     about = f"{len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
-    return draw_distribution(table, f"Design distribution of {_name(settings)}"), about
+    return draw_distribution(table, f"Design distribution of {_described(folder, settings)[0]}"), about
 
 
-def _name(settings: Mapping[str, Any]) -> str:
-    return f"{settings['method']['name']} on {settings['env']['name']}, seed {settings['seed']}"
+def _described(folder: Path, settings: Mapping[str, Any]) -> tuple[str, str]:
+    """The run in words, and the steps of its budget."""
+    try:
+        words = f"{settings['method']['name']} on {settings['env']['name']}, seed {settings['seed']}"
+        return plain(words), f"{settings['budget']['steps']:,}"
+    except (KeyError, TypeError, ValueError):
+        missing = "lacks method.name, env.name, seed or budget.steps, or has something else for them"
+        raise ConfigError(f"{folder / 'config.yaml'} {missing}.") from None
 
 
 TABLES: Mapping[str, Callable[[Path, Mapping[str, Any]], tuple[Figure, str]]] = {

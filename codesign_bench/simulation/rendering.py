@@ -87,10 +87,18 @@ class Picture:
         scene = self.task.scene
         if scene.ground.kind == "gaps" or scene.parts:  # show a gap, or what else is there, together with the robot
             spread[0] = max(spread[0], 0.8 * (scene.ground.period or 4.0))
+        spread[:2] = np.maximum(spread[:2], 2 * self._reach_of_objects())
         from_above = scene.root == "planar" and self.task.space.plane == "xy"
         tall = max(spread[2], spread[1] if from_above else 0.0)
         wide = (spread[0] if from_above else max(spread[0], spread[1])) / self._aspect
         return (1.15 * max(float(tall), float(wide)) + 0.6) * 1.3 / self._zoom
+
+    def _reach_of_objects(self) -> Array:
+        """[2]: how far things to push reach from the middle of the robot, along x and y."""
+        theirs = self.model.geom_bodyid > self.design.num_nodes
+        low, high = self._extent()
+        away = np.abs(self.data.geom_xpos[theirs] - (low + high) / 2) + self.model.geom_rbound[theirs][:, None]
+        return np.asarray(away.max(axis=0, initial=0.0)[:2])
 
     def _extent(self) -> tuple[Array, Array]:
         """Lower and upper corner of the box around all parts of the robot."""
