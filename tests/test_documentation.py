@@ -29,11 +29,9 @@ FILES = [
     *sorted((ROOT / "methods").glob("*/README.md")),
 ]
 NAMED = re.compile(r"^`[\w/.]*conf/(method|env)/(\w+)\.yaml`:", re.M)
-THEIRS = {
-    found[2]: "ess_strict" if found[1] == "method" else "gap"
-    for file in FILES
-    for found in NAMED.finditer(file.read_text(encoding="utf-8"))
-} | {path.stem: "ess_strict" if path.parent.name == "method" else "gap" for path in ROOT.glob("tests/third_party/*/*/conf/*/*.yaml")}
+STAND_IN = {"method": "ess_strict", "env": "gap"}
+THEIRS = {found[2]: STAND_IN[found[1]] for file in FILES for found in NAMED.finditer(file.read_text(encoding="utf-8"))}
+THEIRS |= {path.stem: STAND_IN[path.parent.name] for path in ROOT.glob("tests/third_party/*/*/conf/*/*.yaml")}
 """Names of the packages that pages write, and what stands in for them where they are not installed."""
 
 
