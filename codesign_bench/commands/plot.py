@@ -35,6 +35,9 @@ class PlotConfig:
             raise ConfigError(f"table is '{self.table}'{nearest(self.table, TABLES)}; allowed are {', '.join(TABLES)}.")
 
 
+NAME = "{method[name]} on {env[name]}, seed {seed}"
+
+
 def main(arguments: list[str]) -> int:
     config = configured(PlotConfig, "plot", arguments)
     folder = Path(config.run)
@@ -56,8 +59,7 @@ def _genealogy(folder: Path, settings: Mapping[str, Any]) -> tuple[Figure, str]:
 
     genealogy = read_genealogy(folder)
     generations = int(genealogy.history["generation"].max()) + 1
-    name, steps = _described(folder, settings)
-    title = f"{name}, {generations} generations of a budget of {steps} steps"
+    title = _described(folder, settings, f"{NAME}, {generations} generations of a budget of {{budget[steps]:,}} steps")
     *ancestors, champion = genealogy.lineage(genealogy.champion)
     descent = ", ".join(map(str, ancestors)) or "nobody"
     about = f"{len(genealogy.designs)} species; the champion, species {champion}, descends from {descent}"
@@ -69,14 +71,13 @@ def _design_distribution(folder: Path, settings: Mapping[str, Any]) -> tuple[Fig
 
     table = read_distribution(folder)
     about = f"{len(table.drop_duplicates(['part', 'attribute']))} attributes, {table['steps'].max()} steps"
-    return draw_distribution(table, f"Design distribution of {_described(folder, settings)[0]}"), about
+    return draw_distribution(table, f"Design distribution of {_described(folder, settings)}"), about
 
 
-def _described(folder: Path, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """The run in words, and the steps of its budget."""
+def _described(folder: Path, settings: Mapping[str, Any], form: str = NAME) -> str:
+    """What a configuration says, in the form of a sentence."""
     try:
-        words = f"{settings['method']['name']} on {settings['env']['name']}, seed {settings['seed']}"
-        return plain(words), f"{settings['budget']['steps']:,}"
+        return plain(form.format_map(settings))
     except (KeyError, TypeError, ValueError):
         missing = "lacks method.name, env.name, seed or budget.steps, or has something else for them"
         raise ConfigError(f"{folder / 'config.yaml'} {missing}.") from None
