@@ -43,8 +43,11 @@ def test_a_job_that_is_warned_is_queued_again(tmp_path: Path, warning: signal.Si
 
 
 def _owner(config: dict[str, object]) -> str:
-    """The process that works on a run."""
-    return (folder_of(config) / ".lock").read_text().split()[1]  # type: ignore[arg-type]
+    """The process that works on a run; the file is empty for a moment while it changes hands."""
+    words: list[str] = []
+    while len(words) < 2:
+        words = (folder_of(config) / ".lock").read_text().split()  # type: ignore[arg-type]
+    return words[1]
 
 
 def test_a_job_that_dies_is_reported(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_package_that_adds_a_method_and_a_task(tmp_path: Path) -> None:
     assert _call([python, "-c", height], tmp_path).stdout.split()[0] == "1.3"
     refused = subprocess.run([python, "-m", "codesign_bench", "env=mars"], cwd=tmp_path, env=variables(), capture_output=True, text=True)
     assert refused.returncode == 2
-    assert "allowed are crawl, gap, " in refused.stderr
+    assert "allowed are cheetah, crawl, crawler, gap, " in refused.stderr
 
 
 def environment(folder: Path) -> str:
