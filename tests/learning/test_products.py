@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
 from codesign_bench.learning import products
 from codesign_bench.learning.batch import steps_of_rollout
@@ -91,12 +94,31 @@ def test_choice(faster: float, error: float, expected: str, monkeypatch: pytest.
     assert products.fastest() == expected
 
 
-def test_bfloat16_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def less_precise(a: Tensor, bits: int) -> Tensor:
+    """With so many bits of the mantissa left: 7 are bfloat16's, 10 are TF32's."""
+    return (a.contiguous().view(torch.int32) & -(1 << (23 - bits))).view(torch.float32)
+
+
+@pytest.mark.parametrize("bits", [7, 10, 14])
+def test_less_than_float32_would_be_noticed(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def rounded(route: str) -> list[float]:
-        pairs = [(a.bfloat16().float(), b.bfloat16().float(), a, b) for a, b in products._products()]
+        pairs = [(less_precise(a, bits), less_precise(b, bits), a, b) for a, b in products._products()]
         return [float((x @ y - a.double() @ b.double()).abs().max() / (a @ b).abs().max()) for x, y, a, b in pairs]
 
     exact = products._errors
     monkeypatch.setattr(products, "_errors", lambda route: rounded(route) if route == "onednn" else exact(route))
     assert not products.is_exact("onednn")
     assert products.fastest() == "mkl"
+
+
+def test_sums_in_another_order_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, as no library would: the worst that float32 does."""
+
+    def one_by_one(route: str) -> list[float]:
+        pairs = [(a[:16], b[:, :16]) for a, b in products._products()]
+        sums = [functools.reduce(torch.add, ((a[:, k, None] * b[k]) for k in range(a.shape[1]))) for a, b in pairs]
+        return [float((x - a.double() @ b.double()).abs().max() / x.abs().max()) for x, (a, b) in zip(sums, pairs, strict=True)]
+
+    exact = products._errors
+    monkeypatch.setattr(products, "_errors", lambda route: one_by_one(route) if route == "onednn" else exact(route))
+    assert products.is_exact("onednn")
