@@ -10,7 +10,7 @@ import os
 import sys
 
 __all__ = ["__version__", "interrupts"]
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 
 
 def _register() -> None:
