@@ -50,7 +50,7 @@ class Vectors:
         total = self.total[mine].copy_(self.gradients[0, mine])
         for row in self.gradients[1:shards]:
             total += row[mine]
-        return float(total.dot(total))
+        return float(torch.linalg.vector_norm(total)) ** 2  # torch's dot takes 16 times as long (568,320 numbers, Zen 5)
 
     def step(self, part: int, scale: float, rate: float, count: int, stretch: Stretch | None = None) -> None:
         """Adam's `count`-th step in one of the parts, with gradients multiplied by `scale`; only within a stretch, if one is given."""
