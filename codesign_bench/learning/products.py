@@ -20,7 +20,7 @@ ROWS = 64
 FASTER = 1.15
 """How much faster oneDNN has to be: what rows that only fill up cost, and the noise of a short measurement."""
 LESS_EXACT = 16
-"""How much larger than MKL's its largest error may be: float32 sums in another order give 1 to 3 times MKL's, TF32 1,500, bfloat16 7,000."""
+"""How much larger than MKL's its largest error may be: float32 sums in another order give 1 to 3 times, TF32 1,500, bfloat16 7,000."""
 SHAPES = ((1024, 64, 128), (512, 128, 128), (512, 512, 256), (256, 64, 64))
 """Rows, inputs and outputs of layers of the policy and value networks, for half a minibatch."""
 

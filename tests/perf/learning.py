@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -189,34 +192,37 @@ PUBLISHED = {"locomotion2d": 204, "swimmer": 244, "gap": 184, "locomotion3d": 80
 
 
 def measure_iterations(table: Table) -> None:
+    """Each environment in a process of its own, as this one keeps what it has freed."""
     heading(f"Whole iterations of {BATCH} steps: sample, learn, evaluate")
-    for env in PUBLISHED:
-        _iterations(table, env)
+    for env, published in PUBLISHED.items():
+        line = [sys.executable, "-m", "tests.perf.learning", env]
+        found = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+        split = ", ".join(f"{name} {share:.0%}" for name, share in found["split"].items())
+        note = f"   {found['rate']:.0f} steps/s: {split}; products by {found['products']}"
+        table.add(f"{env}: steps/s over the published implementation's {published}", found["rate"] / published, note=note)
+        table.add(f"{env}: hours for 50 million steps at this rate", 50e6 / found["rate"] / 3600)
+        table.add(f"{env}: gigabytes of memory, workers included", found["memory"], 3, at_most=True)
 
 
-def _iterations(table: Table, env: str) -> None:
+def iterations(env: str, count: int = 2) -> dict[str, Any]:
+    """Steps per second, the shares of what they are spent on, and gigabytes of memory. What is shared is counted once."""
     method = make_method(env, "workers=2")
     seconds = {"sample": 0.0, "learn": 0.0, "evaluate": 0.0}
     collect, learn = method.pool.collect, method.ppo.learn
     method.pool.collect = _timed(collect, seconds, "sample")  # type: ignore[method-assign]
     method.ppo.learn = _timed(learn, seconds, "learn")  # type: ignore[method-assign]
     start = time.perf_counter()
-    iterations = 2 if env == "locomotion2d" else 1
-    for i in range(iterations):
+    for i in range(count):
         method.iterate()
         now = time.perf_counter()
         evaluate(method.champion(), 10, np.random.SeedSequence(i))
         seconds["evaluate"] += time.perf_counter() - now
     total = time.perf_counter() - start
-    rate = iterations * BATCH / total
     me = psutil.Process(os.getpid())
-    memory = sum(p.memory_full_info().pss for p in [me, *me.children(recursive=True)]) / 1e9  # what is shared is counted once
+    memory = sum(process.memory_full_info().pss for process in [me, *me.children(recursive=True)]) / 1e9
     method.close()
-    split = ", ".join(f"{name} {value / total:.0%}" for name, value in seconds.items())
-    note = f"   {rate:.0f} steps/s: {split}"
-    table.add(f"{env}: steps/s over the published implementation's {PUBLISHED[env]}", rate / PUBLISHED[env], note=note)
-    table.add(f"{env}: hours for 50 million steps at this rate", 50e6 / rate / 3600)
-    table.add(f"{env}: gigabytes of memory, workers included", memory, 3, at_most=True)
+    split = {name: value / total for name, value in seconds.items()}
+    return {"rate": count * BATCH / total, "split": split, "memory": memory, "products": products.in_use()}
 
 
 def _timed(function: Any, seconds: dict[str, float], name: str) -> Any:
@@ -254,3 +260,9 @@ def measure(table: Table) -> None:
     measure_learning(table)
     measure_growth(table)
     measure_iterations(table)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    print(json.dumps(iterations(sys.argv[1])))
