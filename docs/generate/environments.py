@@ -107,7 +107,7 @@ def section(name: str) -> list[str]:
         ' loading="lazy"></picture>',
         f"`env={name}`, `codesign/{words}-v{task.version}`, class `{config.task}`. {about_file(file)}",
         *([said["text"]] if name == config.task else []),
-        table(["", ""], [row for row in rows if row[1]]),
+        table(["property", "value"], [row for row in rows if row[1]]),
         versions,
     ]
 
