@@ -209,7 +209,8 @@ def explain(error: Exception, name: str, words: Sequence[str]) -> str:
         return no_such(group, value, group_options(group, words))
     if text.startswith(("Sweep parameters", "Ambiguous value")):
         argument = text.split("'")[1]
-        return f"'{argument}' names several values; add -m to make a run of each."
+        advice = "name one, since --cfg shows one configuration" if "--cfg" in words else "add -m to make a run of each"
+        return f"'{argument}' names several values; {advice}."
     at = next((line.removeprefix("full_key: ") for line in lines if line.startswith("full_key: ")), "")
     said = " ".join(line for line in lines if not line.startswith(("full_key:", "object_type", "reference_type"))) or text
     return f"{at}: {said}" if at else said

@@ -43,7 +43,7 @@ def ranked(bodies: list[Data]) -> list[Data]:
 
 def main(env: str = "all", study: str = "reference") -> None:
     torch.manual_seed(0)
-    dataset = RobotBodies(f"data/{study}", env, study)
+    dataset = RobotBodies(f".cache/bodies/{study}", env, study)
     print(dataset.sizes().to_string(index=False))
     training, held_out = (ranked(list(part)) for part in dataset.split(share=0.25))
     model = ReturnOfBody(dataset.num_node_features + 3)

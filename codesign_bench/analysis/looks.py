@@ -4,7 +4,8 @@ Shipped colours are Okabe and Ito's, which people with colour-blindness can tell
 """
 
 import re
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ ENVS = (
 )
 """Transform2Act's, BodyGen's, and those of Stackelberg PPO."""
 _SPARE = ("#999933", "#AA4499", "#44AA99", "#117733", "#CC6677", "#6699CC", "#661100", "#B8860B")
-_SPARE_MARKERS = "<>*dH8^s"
+_SPARE_MARKERS = "phXP8DHs"
 LONGEST = 80
 """Letters of a label or title; whoever sends longer ones is called by name."""
 _SPARE_DASHES = ("-", "--", "-.", ":")
@@ -51,14 +52,22 @@ def looks(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, Look]:
         (base, track), label, colour = split(name), configs[name].get("label"), configs[name].get("colour")
         label = (label if isinstance(label, str) and 0 < len(label) <= LONGEST else base) + (f" ({track})" if track else "")
         label = name if label in {look.label for look in found.values()} else label
-        marker, dashes = _MARKERS.get(base), _OTHER_TRACK if track else "-"
+        marker = _MARKERS.get(base) or _spare_marker(base, {look.marker for look in found.values()})
+        dashes = _OTHER_TRACK if track else "-"
         taken = {(look.colour, look.dashes) for look in found.values()}
         if isinstance(colour, str) and re.fullmatch("#[0-9A-Fa-f]{6}", colour) and (colour, dashes) not in taken:
-            found[name] = Look(label, colour, marker or _SPARE_MARKERS[len(found) % len(_SPARE_MARKERS)], dashes)
+            found[name] = Look(label, colour, marker, dashes)
         else:
             i, dashes = spare % len(_SPARE), _SPARE_DASHES[spare // len(_SPARE) % len(_SPARE_DASHES)]
-            found[name], spare = Look(label, _SPARE[i], marker or _SPARE_MARKERS[i], dashes), spare + 1
+            found[name], spare = Look(label, _SPARE[i], marker, dashes), spare + 1
     return found
+
+
+def _spare_marker(name: str, taken: Set[str]) -> str:
+    """The same in every figure, unless another method of the figure has it."""
+    first = zlib.crc32(name.encode())
+    choices = [_SPARE_MARKERS[(first + i) % len(_SPARE_MARKERS)] for i in range(len(_SPARE_MARKERS))]
+    return next((marker for marker in choices if marker not in taken), choices[0])
 
 
 def split(method: str) -> tuple[str, str]:

@@ -65,7 +65,7 @@ def frames(task: Task, shown: Performance, size: tuple[int, int]) -> Iterator[Ar
         yield from [still] * still_frames(motion)
     picture = Picture(motion.design, task, *size)
     for i, pose in enumerate(motion.poses):
-        yield captioned(picture.frame(pose), f"{i * motion.seconds_per_frame:.1f} s, x = {pose[0]:.1f} m")
+        yield captioned(picture.frame(pose), f"{i * motion.seconds_per_frame:.1f} s, x = {round(float(pose[0]), 1) + 0.0:.1f} m")
     picture.close()
 
 

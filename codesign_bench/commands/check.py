@@ -9,6 +9,7 @@ file that `export` wrote. Exit codes: 0 all is well, 1 something is not, 2 refus
 """
 
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -36,15 +37,25 @@ def main(arguments: list[str]) -> int:
 
 
 def run_checks(checks: Iterable[Callable[..., None]], *arguments: Any) -> int:
-    """Each in turn, up to the first that finds something."""
+    """Each in turn, and what it finds. Somebody's method or task may raise anything: where it did is said once."""
+    raised: set[str] = set()
+    failed = 0
     for check in checks:
+        said = "ok"
         try:
             check(*arguments)
+        except ConfigError:
+            raise
         except AssertionError as error:
-            print(f"{check.__name__}: {error}")
-            return 1
-        print(f"{check.__name__}: ok", flush=True)
-    return 0
+            said = str(error)
+        except Exception as error:
+            said = f"it raised {type(error).__name__}: {error}"
+            if said not in raised:
+                traceback.print_exc()
+            raised.add(said)
+        failed += said != "ok"
+        print(f"{check.__name__}: {said}", flush=True)
+    return 1 if failed else 0
 
 
 def check_of_study(config: StudyConfig) -> int:

@@ -7,6 +7,7 @@ order of the design's nodes, so designs with the same skeleton give the same mod
 import math
 from collections.abc import Iterable
 from functools import lru_cache
+from xml.etree import ElementTree
 
 from codesign_bench.design import colours
 from codesign_bench.design.graph import BONE, GEAR, RADIUS, START_EXTENSION, Design, FixedGeom
@@ -62,6 +63,13 @@ def _mjcf(design: Design, physical: list[list[float]], space: DesignSpace, scene
         f"{bone(0) if design.root_bone else ''}{''.join(bodies)}{after}</worldbody>"
         f"<actuator>{''.join(motors)}</actuator>{scene.elements}</mujoco>"
     )
+
+
+def indented(mjcf: str) -> str:
+    """The same for people to read, an element a line."""
+    root = ElementTree.fromstring(mjcf)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
 def _text(numbers: Iterable[float]) -> str:

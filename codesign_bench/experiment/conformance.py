@@ -155,8 +155,8 @@ def writes_inside(config: Config, folder: Path) -> None:
 
 CHECKS: tuple[Callable[[Config, Path], None], ...] = (
     equal_charging,
-    state_survives,
     determinism,
+    state_survives,
     resume_equality,
     worker_independence,
     legal_designs,

@@ -44,6 +44,8 @@ def design_process(agent: Agent, seed: np.random.SeedSequence, final: Design | N
 
 
 def stage_titles(process: Sequence[object]) -> list[str]:
+    if len(process) == 1:
+        return ["final design"]
     return ["initial skeleton", *(f"after skeleton transform {i}" for i in range(1, len(process)))][: len(process)]
 
 

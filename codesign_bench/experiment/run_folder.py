@@ -168,7 +168,8 @@ class RunFolder:
             if changes is None:
                 raise RunDiffers(f"{self.path / 'config.yaml'} cannot be read; move the run folder away and start again.")
             if changes:
-                raise RunDiffers(f"The run {self.path} was configured differently: {'; '.join(changes)}; choose another study=NAME.")
+                other = "choose another study=NAME, or method.name=NAME for a variant"
+                raise RunDiffers(f"The run {self.path} was configured differently: {'; '.join(changes)}; {other}.")
             self._check_versions(self.path / "manifest.json")
 
     def _changes(self, config: Mapping[str, Any]) -> list[str] | None:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from codesign_bench.configuration import has_settings
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.mjcf import indented, to_mjcf
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.errors import CodesignError, ConfigError
 from codesign_bench.experiment import checkpoint
@@ -351,7 +351,7 @@ class LiveRun:
     def _save_design(self, name: str, evaluation: Evaluation) -> None:
         task = evaluation.task
         write_atomically(self.folder.designs / f"{name}.json", StoredDesign(evaluation.design, task.space).to_json())
-        write_atomically(self.folder.designs / f"{name}.xml", to_mjcf(evaluation.design, task.space, task.scene))
+        write_atomically(self.folder.designs / f"{name}.xml", indented(to_mjcf(evaluation.design, task.space, task.scene)))
 
 
 @contextlib.contextmanager

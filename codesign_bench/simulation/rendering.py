@@ -151,12 +151,13 @@ def save_png(path: Path, pixels: Array) -> None:
 
 
 def save_video(path: Path, frames: Iterable[Array], fps: float, number: int) -> None:
-    """H.264 in mp4, which browsers and slides play."""
+    """H.264 in mp4, which browsers and slides play; it has an even number of rows and columns."""
     import imageio_ffmpeg
 
     writer = None
     with _replaced(path) as temporary, counted(f"{path.name}: frame", number) as after_frame:
         for frame in frames:
+            frame = np.pad(frame, [(0, frame.shape[0] % 2), (0, frame.shape[1] % 2), (0, 0)], mode="edge")
             if writer is None:
                 size, about = (frame.shape[1], frame.shape[0]), ["-metadata", f"comment={MADE_BY}"]
                 writer = imageio_ffmpeg.write_frames(str(temporary), size, fps=fps, quality=7, macro_block_size=2, output_params=about)

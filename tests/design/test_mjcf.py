@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codesign_bench.design import mjcf
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.mjcf import indented, to_mjcf
 from codesign_bench.simulation.body import Body, BodyPool
 from codesign_bench.tasks import make_task
 from tests.reference.designs import random_design
@@ -319,3 +319,13 @@ def test_the_text_does_not_depend_on_what_was_written_before(name: str) -> None:
     mjcf._joined.cache_clear()
     assert [to_mjcf(design, space, task.scene) for design in (one, other)] == alone
     assert "-0.0 " not in alone[0] + alone[1]
+
+
+def test_indented_is_the_same_model() -> None:
+    task = make_task("gap")
+    text = to_mjcf(task.initial_design, task.space, task.scene)
+    readable = indented(text)
+    assert readable.count("\n") > text.count("<body") + text.count("<geom")
+    first, second = (mujoco.MjModel.from_xml_string(each) for each in (text, readable))
+    for name in ("body_mass", "body_pos", "geom_size", "jnt_range", "actuator_gear", "geom_friction"):
+        assert np.array_equal(getattr(first, name), getattr(second, name))

@@ -94,14 +94,26 @@ def test_an_illegal_design_is_found(toy: Callable[..., dict[str, Any]], tmp_path
 
 
 def test_the_command(toy: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    flaw = {"name": "none"}
-    monkeypatch.setattr(command, "load_config", lambda name, arguments: {**toy(flaw["name"]), "task": None})
+    monkeypatch.setattr(command, "load_config", lambda name, arguments: {**toy("none"), "task": None})
     monkeypatch.setattr(conformance, "CHECKS", (conformance.equal_charging, conformance.state_survives))
     assert command.main(["method=toy"]) == 0
     assert capsys.readouterr().out == "equal_charging: ok\nstate_survives: ok\n"
-    flaw["name"] = "charges twice"
+
+
+def test_the_command_says_all_that_it_finds(
+    toy: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def raising(config: Any, folder: Path) -> None:
+        raise KeyError("mine")
+
+    monkeypatch.setattr(command, "load_config", lambda name, arguments: {**toy("charges twice"), "task": None})
+    monkeypatch.setattr(conformance, "CHECKS", (conformance.equal_charging, raising, raising, conformance.determinism))
     assert command.main(["method=toy"]) == 1
-    assert capsys.readouterr().out == "equal_charging: Iteration 2 charged 80 steps; it must charge 40.\n"
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0] == "equal_charging: Iteration 2 charged 80 steps; it must charge 40."
+    assert said.out.splitlines()[1:3] == ["raising: it raised KeyError: 'mine'"] * 2
+    assert len(said.out.splitlines()) == 4
+    assert said.err.count("Traceback") == 1
 
 
 def test_the_commands_settings_are_valid() -> None:

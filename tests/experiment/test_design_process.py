@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from codesign_bench.design.mjcf import to_mjcf
+from codesign_bench.design.mjcf import indented, to_mjcf
 from codesign_bench.design.stored import StoredDesign
 from codesign_bench.design.transform import skeleton_transform
 from codesign_bench.experiment.design_process import design_process
@@ -24,7 +24,7 @@ def test_process_on_disk_ends_with_the_final_design(undisturbed: Any) -> None:
     assert len(stages) == 1 + config["method"]["skeleton"]["steps"]
     assert stages[-1] == StoredDesign.load(designs / "final.json")
     task = make_task(config["env"]["name"])
-    assert to_mjcf(stages[-1].design, stages[-1].space, task.scene) == (designs / "final.xml").read_text()
+    assert indented(to_mjcf(stages[-1].design, stages[-1].space, task.scene)) == (designs / "final.xml").read_text()
 
 
 def test_skeletons_are_those_of_the_episode_with_the_final_attributes(undisturbed: Any) -> None:
