@@ -134,10 +134,9 @@ def _without_place(content: bytes, source: Path, one: Run, study: str) -> bytes:
 
 
 def _readme(collection: Collection, name: str) -> str:
-    short = shortfall(collection, bands=False)
-    about = "A demonstration of files and figures, not a result." if short else "A complete study."
+    about = " ".join(shortfall(collection, bands=False)) or "The full protocol."
     envs, methods = ", ".join(collection.envs), ", ".join(collection.methods)
     return (
-        f"# {name}\n\n{about} {' '.join(short)}\n\n{len(collection.runs)} runs: {methods} on {envs}. Written by `codesign-bench export`: "
+        f"# {name}\n\n{about}\n\n{len(collection.runs)} runs: {methods} on {envs}. Written by `codesign-bench export`: "
         f"what `make figures STUDY={name}` needs, without checkpoints, so these runs cannot go on.\n"
     )

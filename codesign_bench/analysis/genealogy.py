@@ -92,6 +92,7 @@ def read_table(run: Path, name: str) -> pd.DataFrame:
     missing = [column for column in COLUMNS[name] if column not in table]
     if missing:
         raise ConfigError(f"{file} lacks the columns {', '.join(missing)}.")
+    table = table.fillna({column: "" for column, kind in COLUMNS[name].items() if kind == "str"})
     return table.assign(fitness=table["fitness"].where(table["fitness"].abs() <= BEYOND)) if "fitness" in COLUMNS[name] else table
 
 

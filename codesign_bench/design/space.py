@@ -204,8 +204,9 @@ class DesignSpace:
         if topology.children[0] != self.root_children:
             raise DesignError(f"The root has {topology.children[0]} children; this task's root has exactly {self.root_children}.")
         for name in NODE_ARRAYS:
-            if not np.all(np.isfinite(getattr(design, name))):
-                raise DesignError(f"The design's {name} holds a value that is not finite; allowed are finite numbers.")
+            if not np.all(np.abs(getattr(design, name)) <= LARGEST):
+                said = "holds a value that is not finite, or huge"
+                raise DesignError(f"The design's {name} {said}; allowed are numbers within {LARGEST:,.0f}.")
         outside = np.argwhere(np.abs(design.attributes) > 1)
         if len(outside):
             i, j = outside[0]

@@ -92,7 +92,8 @@ def run(config: Mapping[str, Any], command: list[str] | None = None, setup: RunS
     track, names = setup.settings.track, (config["method"]["name"], config["method"]["plugin"])
     if not any(has_settings(track, name) for name in names):
         print(f"{names[0]} has no settings of its own on track={track}; it runs with its defaults", file=sys.stderr)
-    with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked():
+    # The route of products is this run's own: whoever calls gets back the one that was in use.
+    with contextlib.suppress(StopRequested), StopSignals() as signals, folder.locked(), products.using(products.in_use()):
         folder.check_configuration(config)
         with _reporting(folder, setup):
             state, warnings = checkpoint.load_latest(folder.checkpoints, setup.hash, LiveRun.STATE)

@@ -40,7 +40,7 @@ def test_only_small_plain_files(exported: tuple[Path, Path, str]) -> None:
     names = {path.name for path in files}
     assert {"progress.csv", "config.yaml", "manifest.json", "status.json", "final.xml", "final.json", "final_process.json"} <= names
     assert not any(name.startswith("at_") or name in ("large.json", "notes.txt") for name in names)
-    assert "A demonstration" in (out / "README.md").read_text()
+    assert "Less than the full protocol" in (out / "README.md").read_text()
 
 
 def test_the_table_is_the_same(exported: tuple[Path, Path, str]) -> None:

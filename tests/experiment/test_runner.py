@@ -27,6 +27,7 @@ from codesign_bench.experiment.run_folder import configuration_hash
 from codesign_bench.experiment.seeds import Streams
 from codesign_bench.experiment.signals import StopRequested, StopSignals
 from codesign_bench.experiment.tracking import Display
+from codesign_bench.learning import products
 from codesign_bench.learning.ppo import LearningError
 from codesign_bench.learning.shards import Shard
 from codesign_bench.simulation.budget import Ledger
@@ -203,6 +204,15 @@ def test_a_run_that_is_done_reopens_for_a_larger_until(tmp_path: Path, undisturb
         run(changed(config, budget={"until": until}))
         assert (status_of(config)["status"], status_of(config)["steps"]) == ("done", until)
     undisturbed[1].must_equal(run(config), "a run that was reopened")
+
+
+def test_the_route_of_products_is_the_runs_own(toy: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who calls a run goes on multiplying as before."""
+    before, found, iterate = products.in_use(), [], Toy.iterate
+    monkeypatch.setattr(Toy, "iterate", lambda self: (found.append(products.in_use()), iterate(self))[1])
+    run(toy(products="onednn"))
+    assert set(found) == {"onednn"} != {before}
+    assert products.in_use() == before
 
 
 def test_a_smaller_until_does_nothing(toy: Toys) -> None:

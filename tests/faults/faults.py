@@ -118,7 +118,7 @@ def two_launchers(case: Case) -> None:
 
     def launcher(configs: list[dict[str, Any]]) -> Callable[[], object]:
         def first() -> None:
-            run_command.run_one = lambda _: sweep.report(sweep.Sweep(sweep.say).launch(partial(local.launch, jobs=1), configs))
+            run_command.run_one = lambda _: sweep.report(sweep.Sweep().launch(partial(local.launch, jobs=1), configs))
 
         return first
 

@@ -24,10 +24,9 @@ def command_of(run: Run) -> str:
     budget = str(run.config["budget"].get("name"))
     for option in dict.fromkeys((run.option, str(run.config["method"].get("plugin")))):
         track = [] if run.track == PAPER else [f"track={run.track}"]
-        usual = _usual(option, run.env, budget, *track)
-        if usual is not None:
+        usual, mine = _usual(option, run.env, budget, *track), deciding(run.config)
+        if usual is not None and all(isinstance(mine.get(part), Mapping) for part in PARTS):
             own = [f"method={option}", f"env={run.env}", f"seed={run.seed}", f"budget={budget}", *track, f"study={run.study}"]
-            mine = deciding(run.config)
             changed = [each for part in PARTS for each in differences(usual[part], merged(usual[part], mine[part]), part)]
             changes = [
                 f"{key}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}" for key, _, value in changed
