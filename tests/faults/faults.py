@@ -114,7 +114,7 @@ def two_launchers(case: Case) -> None:
     """Two sweeps over the same two runs, in opposite order. One of them is killed at a run's work, the other is stopped then."""
     runs = [case.config, changed(case.config, seed=case.config["seed"] + 1)]
     case.others = runs[1:]
-    victim, delay = int(case.rng.integers(2)), float(case.rng.uniform(0, 2))
+    victim, delay = int(case.rng.integers(2)), float(case.rng.uniform(0, 0.3))
 
     def launcher(configs: list[dict[str, Any]]) -> Callable[[], object]:
         def first() -> None:
