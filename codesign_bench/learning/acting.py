@@ -3,7 +3,7 @@
 Learning multiplies thousands of rows per joint; acting has one row per joint and slot, and the cost is in the number of
 calls. So the weights of all joints are applied in one batched product, on a table [joints, graphs] of node features in
 which joints that a graph lacks hold another node's features, whose results are never read. Graph layers other than
-GraphConv act through a copy of their module.
+GraphConv act through a copy of their module. These products are small and of many shapes: MKL's, whatever learning takes.
 """
 
 import copy
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from codesign_bench.arrays import Array, stretches
 from codesign_bench.design.space import DesignSpace
+from codesign_bench.learning import products
 from codesign_bench.learning.forest import Forest, build_forest
 from codesign_bench.learning.networks import GNN, JointMLP, NodeNetwork
 from codesign_bench.simulation.graphs import GraphBatch
@@ -99,6 +100,7 @@ class ActingModule:
     def __init__(self, network: nn.Module) -> None:
         self._network = copy.deepcopy(network).cpu()
 
+    @products.using("mkl")
     def __call__(self, x: Tensor, table: ForestTable) -> Tensor:
         result: Tensor = self._network(x, table.forest)
         return result
@@ -113,6 +115,7 @@ class ActingNetwork:
         self._head = mlp_layers(network.head)
         self._joint_specific = network.head.joints > 1
 
+    @products.using("mkl")
     def __call__(self, x: Tensor, table: ForestTable) -> Tensor:
         """[nodes, in] -> [nodes, out]"""
         graphs = table.forest.num_graphs

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from codesign_bench.learning import products
 from codesign_bench.learning.forest import Forest
 
 Segments = tuple[tuple[int, int, int], ...]
@@ -95,8 +96,9 @@ class _TanhMLP(torch.autograd.Function):
             outer = 1.0 if layer == last else 2.0
             inner = outer * (2.0 if after_tanh else 1.0)
             out = h.new_empty((len(h), weight.shape[2]))
-            for joint, rows, target in zip(joints, h.split(sizes), out.split(sizes), strict=True):
-                torch.addmm(shift[joint], rows, weight[joint], beta=outer, alpha=inner, out=target)
+            with products.suited_to(weight.shape[2]):
+                for joint, rows, target in zip(joints, h.split(sizes), out.split(sizes), strict=True):
+                    torch.addmm(shift[joint], rows, weight[joint], beta=outer, alpha=inner, out=target)
             if layer < last:
                 out.sigmoid_()
                 stored.append(out)
@@ -138,13 +140,14 @@ class _TanhMLP(torch.autograd.Function):
             need_input = after_tanh or ctx.needs_input_grad[0]
             d_h = torch.empty_like(h) if need_input else None
             factor = scale * (2.0 if after_tanh else 1.0)
-            for joint, rows, inputs in zip(joints, g.split(sizes), h.split(sizes), strict=True):
-                share = d_weight[joint]
-                torch.sum(rows, 0, out=d_bias[joint])
-                torch.addmm(share, inputs.t(), rows, beta=0, alpha=factor, out=share)
-            if d_h is not None:
-                for joint, rows, target in zip(joints, g.split(sizes), d_h.split(sizes), strict=True):
-                    torch.addmm(target, rows, weight[joint].t(), beta=0, alpha=scale, out=target)
+            with products.suited_to(weight.shape[2]):
+                for joint, rows, inputs in zip(joints, g.split(sizes), h.split(sizes), strict=True):
+                    share = d_weight[joint]
+                    torch.sum(rows, 0, out=d_bias[joint])
+                    torch.addmm(share, inputs.t(), rows, beta=0, alpha=factor, out=share)
+                if d_h is not None:
+                    for joint, rows, target in zip(joints, g.split(sizes), d_h.split(sizes), strict=True):
+                        torch.addmm(target, rows, weight[joint].t(), beta=0, alpha=scale, out=target)
             d_bias *= scale
             if after_tanh:
                 assert d_h is not None

@@ -21,6 +21,8 @@ FASTER = 1.15
 """How much faster oneDNN has to be: what rows that only fill up cost, and the noise of a short measurement."""
 LESS_EXACT = 16
 """How much larger than MKL's its largest error may be: float32 sums in another order give 1 to 3 times, TF32 1,500, bfloat16 7,000."""
+NARROW = 16
+"""Columns of a result for which oneDNN's products take 3 to 5 times as long as MKL's."""
 SHAPES = ((1024, 64, 128), (512, 128, 128), (512, 512, 256), (256, 64, 64))
 """Rows, inputs and outputs of layers of the policy and value networks, for half a minibatch."""
 
@@ -79,6 +81,11 @@ def using(route: Route) -> Iterator[None]:
         yield
     finally:
         use(before)
+
+
+def suited_to(width: int) -> contextlib.AbstractContextManager[None]:
+    """Products with results so wide: oneDNN is slow at the narrow ones."""
+    return using("mkl") if width < NARROW else contextlib.nullcontext()
 
 
 def _products() -> Iterator[tuple[Tensor, Tensor]]:

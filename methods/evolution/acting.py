@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from codesign_bench.arrays import Array
+from codesign_bench.learning import products
 from codesign_bench.learning.acting import MLPLayers, graph_conv_weights, mlp_layers, stacked_mlp
 from codesign_bench.learning.actor_critic import GraphController
 from codesign_bench.learning.gaussian import log_density
@@ -83,6 +84,7 @@ class StackedPolicy(ABC):
         self._layout: _Layout | None = None
 
     @torch.inference_mode()
+    @products.using("mkl")
     def __call__(self, graphs: GraphBatch) -> Decision:
         if graphs is not self._graphs or self._layout is None:
             self._graphs, self._layout = graphs, self._arrange(graphs, self._species_of_graph(graphs))
