@@ -17,7 +17,7 @@ SEEDS = 6
 METHODS =
 JOBS =
 LAUNCHER = local
-STUDY = demo
+STUDY = reference
 AGAINST =
 ARGS =
 PYTEST =
@@ -68,10 +68,10 @@ demo: $(STAMP)  ## all methods, two seeds, minutes: runs, figures and report as 
 	$(BENCH) figures study=my_demo
 	$(BENCH) report study=my_demo
 
-figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=demo AGAINST=other ARGS="env=gap only=comparison"]
+figures: $(STAMP)  ## figures and tables of a study, without simulating, into figures/ [STUDY=reference AGAINST=other ARGS="env=gap only=comparison"]
 	$(BENCH) figures study=$(STUDY) $(if $(AGAINST),against=$(AGAINST)) $(ARGS)
 
-report: $(STAMP)  ## a study as one HTML file, figures/STUDY/report.html, without simulating [STUDY=demo]
+report: $(STAMP)  ## a study as one HTML file, figures/STUDY/report.html, without simulating [STUDY=reference]
 	$(BENCH) report study=$(STUDY) $(ARGS)
 
 # Zensical builds without a network; the pages on commands and environments are made from conf/ and docstrings first.

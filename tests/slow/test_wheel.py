@@ -1,4 +1,4 @@
-"""The wheel carries methods and configuration, and works from any folder."""
+"""The wheel carries methods, configuration and the reference study, and works from any folder."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ def test_a_wheel_works_from_any_folder(tmp_path: Path) -> None:
     wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / "methods").rglob("*.py")}
     assets = (ROOT / "codesign_bench" / "analysis" / "report").iterdir()
     wanted |= {str(path.relative_to(ROOT)) for path in assets if path.suffix in (".js", ".css")}
+    wanted |= {f"codesign_bench/studies/reference/{name}" for name in ("study.json", "export.json", "README.md")}
     assert wanted <= names
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    run = [sys.executable, "-P", "-m", "codesign_bench", "render", "env=swimmer", "out=robot.png"]
-    done = subprocess.run(
-        run, cwd=elsewhere, env={**os.environ, "PYTHONPATH": str(content)}, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    commands = ["render env=swimmer out=robot.png", "figures study=reference only=tables out=tables", "check study=reference"]
+    for command in commands:
+        run = [sys.executable, "-P", "-m", "codesign_bench", *command.split()]
+        environment = {**os.environ, "PYTHONPATH": str(content)}
+        done = subprocess.run(run, cwd=elsewhere, env=environment, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
     assert (elsewhere / "robot.png").stat().st_size > 1000
+    assert "Transform2Act" in (elsewhere / "tables" / "final_returns.md").read_text()
