@@ -178,6 +178,7 @@ def undisturbed(config: Config, folder: Path) -> Outcome:
 
 def _quiet(config: Config, folder: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
     own = {"results": str(folder.resolve()), "workers": 0, "progress": False, "tensorboard": False, "wandb": None}
+    own["products"] = "mkl" if config["products"] == "auto" else config["products"]  # on a busy machine auto may not be the same twice
     return merged(merged(config, {**own, "budget": {"until": config["budget"]["steps"]}}), changes)
 
 

@@ -23,7 +23,7 @@ NETWORKS = [f"method.{part}.{kind}" for part in ("skeleton", "attribute", "execu
 SMALL = [
     *("method.ppo.minibatch=64", "method.ppo.passes=2", "env.max_steps=50", "sampler.groups=2", "evaluation.episodes=2"),
     *("budget=smoke", "budget.batch=200", "budget.steps=800", "budget.evaluate_every=200"),
-    *("workers=0", "progress=false", "tensorboard=false"),
+    *("workers=0", "progress=false", "tensorboard=false", "products=mkl"),
 ]
 OVERRIDES = [*NETWORKS, *SMALL]
 

@@ -25,7 +25,7 @@ from methods.evolution.species import Species
 
 OVERRIDES = (
     *("method.controller.mlp=[8]", "method.value.gnn=[8,8]", "method.value.mlp=[8]", "method.ppo.minibatch=64", "method.ppo.passes=2"),
-    *("env.max_steps=40", "sampler.groups=2", "evaluation.episodes=2", "workers=0", "progress=false", "tensorboard=false"),
+    *("env.max_steps=40", "sampler.groups=2", "evaluation.episodes=2", "workers=0", "progress=false", "tensorboard=false", "products=mkl"),
     *("budget=smoke", "budget.population=4", "budget.agent_batch=80", "budget.batch=160", "budget.steps=960", "budget.evaluate_every=500"),
 )
 """Three generations of four species with 80 steps each, in two cohorts; a species has two slots of 40 steps."""

@@ -44,7 +44,7 @@ BUDGET = ("budget=smoke", "budget.batch=100", "budget.steps=400", "budget.evalua
 
 def tiny(method: str, *overrides: str, env: str = "swimmer") -> dict[str, Any]:
     """Four designs of 25 steps, four iterations."""
-    plain = ("workers=0", "progress=false", "tensorboard=false")
+    plain = ("workers=0", "progress=false", "tensorboard=false", "products=mkl")
     return load_config("config", [f"method={method}", f"env={env}", *TINY, *BUDGET, *plain, *overrides])
 
 
